@@ -64,6 +64,13 @@ RequestKind LayoutGetKind(const v1::LayoutGet& get) {
       kOfSession | If(get.mode() == v1::TOKEN_EXCLUSIVE, kChangesVolume), kNone, Inode(get), {}};
 }
 
+// Attributes along are looked at as SetAttr does.
+RequestKind LayoutCommitKind(const v1::LayoutCommit& commit) {
+  RequestKind kind{kChange | kOfSession | kChangesSpace, kCommits, Inode(commit), {}};
+  if (commit.has_attributes()) kind.looks_at = {Inode(commit)};
+  return kind;
+}
+
 // A hole may cut one extent into two, and gives blocks back.
 RequestKind AllocateKind(const v1::Allocate& allocate) {
   const bool punches = (allocate.mode() & FALLOC_FL_PUNCH_HOLE) != 0;
@@ -244,7 +251,7 @@ RequestKind KindOf(const v1::Request& request) {
     case v1::Request::kLayoutGet:
       return LayoutGetKind(r.layout_get());
     case v1::Request::kLayoutCommit:
-      return {kChange | kOfSession | kChangesSpace, kCommits, Inode(r.layout_commit()), {}};
+      return LayoutCommitKind(r.layout_commit());
     case v1::Request::kLayoutReturn:
       return {kMutation | kOfSession, kNone, Inode(r.layout_return()), {}};
     case v1::Request::kAllocate:

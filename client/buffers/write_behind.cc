@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/file/layout_request.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
@@ -89,29 +91,35 @@ bool WriteBehind::Put(FileState& f, std::uint64_t offset_bytes, std::span<const 
                         context_.options.write_behind_buffer_bytes, f.block_bytes),
                     .fills = stream && data.size() >= kFillingBytes,
                     .now_ms = context_.clock.NowMs()});
+  if (!kept.whole.empty() && f.FirstWithoutBlock()) return kept.crowded;  // the controller takes it
   for (const DirtyBufferRef& dirty_buffer : kept.whole) Enqueue(f, dirty_buffer);
   return kept.crowded;
 }
 
 // ---- small files ------------------------------------------------------------------------------
 
-WriteBehind::Whole WriteBehind::TakeWhole(FileState& f) {
-  Whole whole{.bytes = std::string(f.attr.size_bytes(), '\0'),
-              .dirty_buffers = f.memory.BuffersIn(kAllBytes)};
+WriteBehind::Whole WriteBehind::TakeWhole(const FileState& f) {
+  Whole whole{
+      .bytes = std::string(f.attr.size_bytes(), '\0'), .changes = f.memory.changes(), .held = {}};
   f.memory.Read({0, whole.bytes.size()}, reinterpret_cast<std::byte*>(whole.bytes.data()));
-  for (const DirtyBufferRef& dirty_buffer : whole.dirty_buffers) dirty_buffer->in_flight = true;
   return whole;
 }
 
-// Where more was written meanwhile, beyond those buffers, it has outgrown the controller's care:
-// what that has stays dirty here, to go to the LUNs with the rest.
+void WriteBehind::Hold(const FileState& f, Whole& whole) {
+  whole.held = f.memory.BuffersIn(kAllBytes);
+  for (const DirtyBufferRef& dirty_buffer : whole.held) dirty_buffer->in_flight = true;
+}
+
+// What was changed meanwhile is still dirty, with all the rest: the next commit takes it, or it has
+// outgrown the controller's care, and goes to the LUNs.
 void WriteBehind::Land(FileState& f, Whole whole, bool committed) {
-  for (const DirtyBufferRef& dirty_buffer : whole.dirty_buffers) dirty_buffer->in_flight = false;
-  f.changed.NotifyAll();
+  for (const DirtyBufferRef& dirty_buffer : whole.held) dirty_buffer->in_flight = false;
+  if (!whole.held.empty()) f.changed.NotifyAll();
   if (!committed) return;
-  const std::vector<DirtyBufferRef> now = f.memory.BuffersIn(kAllBytes);
   f.grant.small().NoteAtController();
-  if (now != whole.dirty_buffers || f.attr.size_bytes() != whole.bytes.size()) return;
+  const bool lost = f.memory.empty() && !f.uncommitted.any_on_luns();  // by a flush meanwhile
+  if (lost) return f.AskAgainIfSmall();
+  if (f.memory.changes() != whole.changes || f.memory.InFlight(kAllBytes)) return;
   f.memory.Clear();
   f.grant.small().Take(std::move(whole.bytes));
 }
@@ -198,10 +206,50 @@ absl::Status WriteBehind::FlushBuffer(FileState& f, const DirtyBufferRef& dirty_
   return flight->given_up ? status : absl::OkStatus();
 }
 
+// (What comes is taken in as it comes: another answer may know of more. But not what was sent
+// before some of the token went back; and a repeated answer brings no layout.)
+absl::Status WriteBehind::Place(FileState& f, std::uint64_t at_bytes, const Interrupt* interrupt) {
+  const std::uint64_t end = RoundUp(f.attr.size_bytes(), f.block_bytes);
+  const std::uint64_t lost_sessions = f.grant.lost_sessions();
+  const std::uint64_t session = f.grant.session();
+  const std::uint64_t lowerings = f.grant.lowerings();
+  const auto installed = std::make_shared<std::optional<absl::Status>>();  // under the file's mutex
+  CallOptions options;
+  options.interrupt = interrupt;
+  options.session = session;
+  options.under_token = true;
+  options.on_reply = [file = f.shared_from_this(), lost_sessions, session, lowerings,
+                      installed](const v1::Reply& reply) {
+    FileState& state = *file;
+    MutexLock lock(state.mutex);
+    if (state.grant.lost_sessions() != lost_sessions) return;
+    state.grant.NoteTail(true);
+    if (state.grant.lowerings() != lowerings || !reply.has_layout()) return;
+    *installed = state.Install(reply.layout(), session);
+  };
+  f.grant.NoteTail(true);
+  f.mutex.Unlock();
+  const absl::Status status = context_.session
+                                  ->Call(LayoutGetOf(f.inode, v1::TOKEN_EXCLUSIVE,
+                                                     {kWholeFile, at_bytes, end - at_bytes, true}),
+                                         options)
+                                  .status();
+  f.mutex.Lock();
+  if (f.grant.lost_sessions() != lost_sessions) return absl::OkStatus();
+  if (!status.ok()) return status;
+  if (!*installed) return absl::OkStatus();  // once more
+  if (!(*installed)->ok() || f.FirstWithoutBlock() != at_bytes) return **installed;
+  return ErrnoStatus(EIO, "the controller's layout has no block for what was written");
+}
+
 absl::Status WriteBehind::Fly(FileState& f, Flight& flight, const Interrupt* interrupt) {
   for (;;) {
     if (f.grant.lost_sessions() != flight.lost_sessions || flight.dirty_buffer->gone)
       return absl::OkStatus();
+    if (const std::optional<std::uint64_t> at = f.FirstWithoutBlock()) {
+      if (absl::Status placed = Place(f, *at, interrupt); !placed.ok()) return placed;
+      continue;
+    }
     flight.locks = LocksFor(f, flight);
     if (!f.locks.Conflict(flight.locks)) break;
     f.locks.BeginAwait(flight.locks.front());

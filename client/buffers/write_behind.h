@@ -47,22 +47,26 @@ class WriteBehind {
   // How long the LUNs took for a stream's write, or for a whole buffer: what decides whether larger
   // ones are kept, too.
   void NoteLunWrite(std::uint64_t bytes, std::uint64_t began_ms);
-  // REQUIRES: the token is held exclusively, the extents cover the range without holes, nobody
-  // writes these blocks, and nothing of the range is in flight. `stream`: it continues what was
-  // written before. True when memory runs short: the oldest should go.
+  // REQUIRES: the token is held exclusively, the extents cover the range without holes (or the file
+  // would be small with it), nobody writes these blocks, and nothing of the range is in flight.
+  // `stream`: it continues what was written before. True when memory runs short: the oldest should
+  // go.
   bool Put(FileState& f, std::uint64_t offset_bytes, std::span<const std::byte> data, bool stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   // Begins to flush what the range has in memory since `age_ms` or longer; waits for nothing.
   void Start(FileState& f, const ByteRange& range, std::uint64_t age_ms = 0)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
-  // All bytes of a small file, for a commit that carries them: they are in flight until Land.
+  // All bytes of a small file, for a commit that carries them, while programs write on.
   struct Whole {
     std::string bytes;
-    std::vector<DirtyBufferRef> dirty_buffers;
+    std::uint64_t changes = 0;         // DirtyMemory's
+    std::vector<DirtyBufferRef> held;  // in flight until Land
   };
   // REQUIRES: IsSmall.
-  static Whole TakeWhole(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  static Whole TakeWhole(const FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // Nothing of it goes to the LUNs meanwhile: its blocks are given back. REQUIRES: nobody writes.
+  static void Hold(const FileState& f, Whole& whole) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // `committed`: the controller has them. Else they are still to be sent.
   static void Land(FileState& f, Whole whole, bool committed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
@@ -85,6 +89,9 @@ class WriteBehind {
   // One buffer, which is not in flight. As Flush.
   absl::Status FlushBuffer(FileState& f, const DirtyBufferRef& dirty_buffer,
                            const Interrupt* interrupt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // What memory has of a small file gets blocks, as the controller does not take it.
+  absl::Status Place(FileState& f, std::uint64_t at_bytes, const Interrupt* interrupt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // One try of that: OK also where nothing is left to be done.
   absl::Status Fly(FileState& f, Flight& flight, const Interrupt* interrupt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);

@@ -1,6 +1,7 @@
 // What the data path does to an inode's attributes: set-id bits, access and modification times.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -227,7 +228,10 @@ TEST(FileAttributesTest, ExplicitTimesWinOverThoseOfWrites) {
 
 class DelayedAttributesTest : public testing::Test {
  protected:
-  DelayedAttributesTest() { client_->Write(inode_, 0, "x"); }
+  explicit DelayedAttributesTest(FakeMdcOptions mdc = {})
+      : cluster_({.mdc = mdc, .data = {.commit_age_ms = 60'000}}) {
+    client_->Write(inode_, 0, "x");
+  }
 
   std::optional<v1::Attr> SetMode(std::uint32_t mode) {
     v1::SetAttr set;
@@ -242,7 +246,7 @@ class DelayedAttributesTest : public testing::Test {
     return attr.mode() & 07777;
   }
 
-  DataCluster cluster_{{.data = {.commit_age_ms = 60'000}}};
+  DataCluster cluster_;
   const std::uint64_t inode_ = cluster_.mdc().CreateFile(0100600);
   const std::unique_ptr<TestClient> client_ = cluster_.Mount();
 };
@@ -258,6 +262,60 @@ TEST_F(DelayedAttributesTest, TheNextCommitSendsDelayedAttributes) {
   EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 1u) << "both as one";
   EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100640u);
   EXPECT_EQ(Mode(*client_), 0640u);
+}
+
+class AttributesAlongTest : public DelayedAttributesTest {
+ protected:
+  AttributesAlongTest() : DelayedAttributesTest({.features = v1::FEATURE_COMMIT_ATTRIBUTES}) {}
+};
+
+TEST_F(AttributesAlongTest, ACommitBringsThem) {
+  ASSERT_TRUE(SetMode(0640));
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 0u);
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100640u);
+  EXPECT_EQ(Mode(*client_), 0640u);
+}
+
+TEST_F(AttributesAlongTest, WithNothingToCommitTheyGoByThemselves) {
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  ASSERT_TRUE(SetMode(0640));
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 1u);
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100640u);
+}
+
+TEST_F(AttributesAlongTest, WhereTheyAreRefusedTheBytesAreCommitted) {
+  ASSERT_TRUE(SetMode(0640));
+  cluster_.mdc().RefuseAlong(EACCES);
+  EXPECT_EQ(ErrnoOf(client_->Fsync(inode_)), EACCES);
+  EXPECT_EQ(Mode(*client_), 0600u);
+  EXPECT_EQ(cluster_.Mount()->Read(inode_, 0, 10), "x");
+}
+
+// As one of before, which took over with the commit on its way.
+TEST(AttributesAlong, WhatTheControllerDoesNotKnowGoesByItself) {
+  DataCluster cluster(
+      {.mdc = {.knows_attributes_along = false, .features = v1::FEATURE_COMMIT_ATTRIBUTES}});
+  const std::uint64_t inode = cluster.mdc().CreateFile(0100600);
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, "x");
+  v1::SetAttr set;
+  set.set_inode(inode);
+  set.set_fields(v1::SetAttr::MODE);
+  set.set_mode(0640);
+  ASSERT_TRUE(client->data().DelayAttributes(set, cluster.mdc().AttrOf(inode)));
+  EXPECT_TRUE(client->Fsync(inode).ok());
+  EXPECT_EQ(cluster.mdc().CountOf(v1::Request::kSetAttr), 1u);
+  EXPECT_EQ(cluster.mdc().AttrOf(inode).mode(), 0100640u);
+}
+
+TEST_F(AttributesAlongTest, ThoseOfARefusedCommitGoByThemselves) {
+  ASSERT_TRUE(SetMode(0640));
+  cluster_.mdc().Refuse(v1::Request::kLayoutCommit, EIO);
+  EXPECT_FALSE(client_->Fsync(inode_).ok());
+  EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 1u);
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100640u);
 }
 
 TEST_F(DelayedAttributesTest, FdatasyncSendsNoDelayedAttributes) {

@@ -158,21 +158,20 @@ bool FileDataImpl::LetGo(FileState& f) {
   f.frame_chunks.Close();
   f.memory.ForgetAll();
   f.write_error.AllClosed();
-  // (A larger file would outgrow blocks that others' follow, and lie in pieces.)
+  // (A small file needs no blocks. One that is too large would outgrow blocks that others' follow,
+  // and lie in pieces.)
   const std::uint64_t size = f.attr.size_bytes();
-  if (closed.was_to_write) context_.expected_bytes = size <= kMaxNewFileBytes ? size : 0;
+  const bool needs_room = size > context_.session->small_file_bytes() && size <= kMaxNewFileBytes;
+  if (closed.was_to_write) context_.expected_bytes = needs_room ? size : 0;
   if (f.grant.tail_allocated()) committer_.NoteDirty(f);
-  // What is dirty goes first, and the token with it.
-  const bool lowers = f.done_writing();
-  if (lowers) f.grant.Lower(kWholeFile, v1::TOKEN_SHARED);
-  if (f.opens.Unregister() || lowers) CloseAtController(f.inode, lowers);
+  // What is dirty goes first; and with the token, that nobody has the file open any more.
+  if (!f.untold()) committer_.TellClosed(f);
   return f.grant.tail_allocated() && !f.grant.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
 }
 
-void FileDataImpl::CloseAtController(std::uint64_t inode, bool lowers_token) {
+void FileDataImpl::CloseAtController(std::uint64_t inode) {
   v1::Request request;
   request.mutable_close()->set_inode(inode);
-  request.mutable_close()->set_lowers_token(lowers_token);
   context_.session->Post(std::move(request));
 }
 

@@ -84,6 +84,7 @@ void FileDataImpl::Reap() {
       file->memory.ForgetAll();
     }
     if (file->opens.any() || file->recall.under_way()) continue;
+    if (file->opens.registered() && !file->untold()) committer_.TellClosed(*file);
     if (!file->grant.empty()) {
       holders.emplace_back(last_use, file);
     } else if (file->write_error.unreported()) {

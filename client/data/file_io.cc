@@ -1,7 +1,5 @@
 #include "client/data/file_io.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -206,21 +204,27 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     return {span, at, RoundUp(to, block_bytes) - at, !write.refused};
   };
   if (!f.grant.Has(span, v1::TOKEN_EXCLUSIVE)) {
-    return Finding::FetchToken(allocate_from(RoundDown(from, block_bytes)));
+    FetchRange range = allocate_from(RoundDown(from, block_bytes));
+    range.allocate = range.allocate && !MayNeedNoBlocks(f, write.small, to);
+    return Finding::FetchToken(range);
   }
   // The kernel leaves this flag of FUSE file systems to us; it may be younger than the open. (Not
   // than a page that was changed before, and is written back now.)
   if ((f.attr.flags() & v1::INODE_FLAG_IMMUTABLE) != 0 && !write.write_back) {
     return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable"));
   }
-  if (f.grant.small().known()) {
-    if (std::optional<Finding> first = LookToUnpack(f, write.refused)) return *std::move(first);
+  const bool stays_small = StaysSmall(f, write.small, {from, to});
+  if (!stays_small) {
+    if (std::optional<Finding> first = LookForBlocks(f, {from, to}, write.refused))
+      return *std::move(first);
   }
   if (const auto unknown = f.grant.Cover(from, to - from, write.extents)) {
-    return Finding::Fetch(allocate_from(*unknown));
+    FetchRange range = allocate_from(*unknown);
+    range.allocate = range.allocate && !stays_small;
+    return Finding::Fetch(range);
   }
   for (const Extent& extent : write.extents) {
-    if (extent.state != ExtentState::kHole) continue;
+    if (extent.state != ExtentState::kHole || stays_small) continue;
     const std::uint64_t at =
         std::max(RoundDown(from, block_bytes), extent.file_block.value() * block_bytes);
     if (!write.refused) return Finding::Fetch(allocate_from(at));
@@ -258,7 +262,9 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
       write.tail_extents = {*extent};
     }
   }
-  write.behind = StaysBehind(f, write);
+  // (The size that it brings may be durable before its bytes are, so what clears the tail does
+  // not.)
+  write.behind = MayStayBehind(f, write.small) && write.tail.to == 0;
 
   // Whole units of written blocks, and whole unwritten blocks, concern nobody else.
   const auto exclusive_at = [&](std::uint64_t edge, FileBlock block) {
@@ -285,14 +291,9 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     write.locks.push_back({last, last + 1, true});
   }
   if (!f.locks.AdmitWrite(write.locks)) return Finding::Wait();
-  return Finding::ProceedUsing(span);
-}
-
-// The size that it brings may be durable before its bytes are, so what clears the tail does not.
-bool FileIo::StaysBehind(const FileState& f, const WriteAccess& write) {
-  if (!write.small || write.tail.to != 0) return false;
-  // Whether the writer is in the file's group takes long to find out.
-  return (f.attr.mode() & (S_ISGID | S_IXGRP)) != S_ISGID;
+  // (Bytes that the controller is to take need the whole token: such a write passes no recall.)
+  const bool whole = stays_small || f.grant.small().known() || f.FirstWithoutBlock().has_value();
+  return Finding::ProceedUsing(whole ? kWholeFile : span);
 }
 
 // Before it enters: it waits for memory where that is short, and what lies there in its way goes
@@ -300,6 +301,10 @@ bool FileIo::StaysBehind(const FileState& f, const WriteAccess& write) {
 absl::Status FileIo::Prepare(const FileRef& file, const WriteAccess& write, const IoContext& io) {
   if (!write.small) {
     if (write.append) return absl::OkStatus();  // nobody knows yet where
+    {
+      MutexLock lock(file->mutex);
+      if (file->FirstWithoutBlock()) return absl::OkStatus();  // they come first
+    }
     const std::uint64_t block_bytes = file->block_bytes;
     return write_behind_.Flush(
         file, {RoundDown(write.offset_bytes, block_bytes), RoundUp(write.end_bytes(), block_bytes)},
@@ -387,16 +392,6 @@ absl::Status FileIo::ClearTail(const WriteAccess& write) {
   return status.ok() ? FlushMarks(marks, write.permit) : status;
 }
 
-// Looked up only where it matters: set-group-id without group execution, and a writer of another
-// group.
-bool FileIo::IsInGroup(const WriteAccess& write, const IoContext& io) {
-  if ((write.mode & (S_ISGID | S_IXGRP)) != S_ISGID || io.credentials == nullptr) return true;
-  if (io.credentials->uid() == 0 || io.credentials->gid() == write.gid) return true;
-  if (io.groups == nullptr) return false;
-  const std::vector<std::uint32_t> groups = io.groups->Get();
-  return std::find(groups.begin(), groups.end(), write.gid) != groups.end();
-}
-
 // Where there is no space for all of it, what has blocks is written. (A page goes back as a whole.)
 bool FileIo::GoesOnWithLess(WriteAccess& write, const absl::Status& refused) {
   const int error = ErrnoOf(refused);
@@ -455,7 +450,7 @@ absl::StatusOr<ByteRange> FileIo::Write(const FileRef& file, std::uint64_t offse
     }
     if (submitted) write.lost_sessions_when_sent = write.lost_sessions;
     submitted = submitted && !IsPermitOver(status);
-    const bool in_group = IsInGroup(write, io);
+    const bool in_group = IsInGroup(write.mode, write.gid, io);
     MutexLock lock(f.mutex);
     f.locks.Unlock(write.locks);
     if (!write.page_cache) f.kernel_pages.EndChange(write.change);

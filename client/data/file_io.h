@@ -45,14 +45,25 @@ class FileIo {
   struct WriteAccess;
   Finding LookForWrite(FileState& file, WriteAccess& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
-  // What a write of a small file needs first; nothing: it has that.
+  // Of a write that is `small` enough to stay in memory for now. Whether it may wait there for its
+  // way to the LUNs, …
+  static bool MayStayBehind(const FileState& file, bool small)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  // … or for one to the controller, with all of the file. MayNeedNoBlocks: as far as the write
+  // itself says.
+  bool MayNeedNoBlocks(const FileState& file, bool small, std::uint64_t end_bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  bool StaysSmall(const FileState& file, bool small, const ByteRange& write) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  // What has to come first, before bytes of a small file may lie in blocks, for that write;
+  // nothing: it is there. `refused`: there is no space.
+  static std::optional<Finding> LookForBlocks(const FileState& file, const ByteRange& write,
+                                              const std::optional<absl::Status>& refused)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   static std::optional<Finding> LookToUnpack(const FileState& file,
                                              const std::optional<absl::Status>& refused)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
-  // Whether it may wait in memory for its way to the LUNs.
-  static bool StaysBehind(const FileState& file, const WriteAccess& write)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
-  static bool IsInGroup(const WriteAccess& write, const IoContext& io);
+  static bool IsInGroup(std::uint32_t mode, std::uint32_t gid, const IoContext& io);
   absl::Status Prepare(const FileRef& file, const WriteAccess& write, const IoContext& io);
   absl::Status EnterWrite(const FileRef& file, WriteAccess& write, const IoContext& io);
   static bool GoesOnWithLess(WriteAccess& write, const absl::Status& refused);

@@ -1,4 +1,6 @@
 // What reads and writes share, and changes of size: zeros, flushes, and what a small file needs.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <optional>
@@ -29,6 +31,47 @@ std::optional<Finding> FileIo::LookToUnpack(const FileState& f,
   }
   if (!lacked) return std::nullopt;
   return Finding::Fetch({kWholeFile, *lacked, to - *lacked, !refused});
+}
+
+// Whether the writer is in the file's group takes long to find out.
+bool FileIo::MayStayBehind(const FileState& f, bool small) {
+  return small && (f.attr.mode() & (S_ISGID | S_IXGRP)) != S_ISGID;
+}
+
+bool FileIo::MayNeedNoBlocks(const FileState& f, bool small, std::uint64_t end_bytes) const {
+  const Session& session = *context_.session;
+  return MayStayBehind(f, small) && !session.commits_wait() &&
+         end_bytes <= session.small_file_bytes();
+}
+
+// Then it needs no blocks: memory has all of the file, and the controller will take it from there.
+bool FileIo::StaysSmall(const FileState& f, bool small, const ByteRange& write) const {
+  return MayNeedNoBlocks(f, small, write.to) && write.from <= f.attr.size_bytes() &&
+         f.WouldBeSmall(write.to, context_.session->small_file_bytes());
+}
+
+// What memory has of a small file that outgrows it, and its content. Where they get none, nothing
+// is lost but this write.
+std::optional<Finding> FileIo::LookForBlocks(const FileState& f, const ByteRange& write,
+                                             const std::optional<absl::Status>& refused) {
+  if (f.grant.small().known()) return LookToUnpack(f, refused);
+  const std::optional<std::uint64_t> at = f.FirstWithoutBlock();
+  if (!at) return std::nullopt;
+  if (refused) return Finding::Fail(*refused);
+  // (One far behind the end leaves a hole.)
+  std::uint64_t end = RoundUp(f.attr.size_bytes(), f.block_bytes);
+  if (write.from <= end) end = std::max(end, RoundUp(write.to, f.block_bytes));
+  return Finding::Fetch({kWholeFile, *at, end - *at, true});
+}
+
+// Looked up only where it matters: set-group-id without group execution, and a writer of another
+// group.
+bool FileIo::IsInGroup(std::uint32_t mode, std::uint32_t gid, const IoContext& io) {
+  if ((mode & (S_ISGID | S_IXGRP)) != S_ISGID || io.credentials == nullptr) return true;
+  if (io.credentials->uid() == 0 || io.credentials->gid() == gid) return true;
+  if (io.groups == nullptr) return false;
+  const std::vector<std::uint32_t> groups = io.groups->Get();
+  return std::find(groups.begin(), groups.end(), gid) != groups.end();
 }
 
 absl::Status FileIo::FlushMarks(const LunMarks& marks, const IoPermit& permit) {

@@ -411,6 +411,13 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
         at = f.SmallEnd();
         continue;
       }
+      const std::uint64_t block_end = RoundDown(at, block_bytes) + block_bytes;
+      if (f.memory.Overlaps({at, block_end})) {  // written since
+        found = data;
+        if (found) return Finding::Go();
+        at = block_end;
+        continue;
+      }
       const std::optional<Extent> extent = f.grant.Find(FileBlock(at / block_bytes));
       if (!extent && first) {
         return Finding::Fetch({span, RoundDown(at, block_bytes),

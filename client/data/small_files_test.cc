@@ -1,6 +1,11 @@
 // Files whose bytes lie at the controller.
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "client/testing/data_cluster.h"
 
 namespace reel::client {
@@ -13,6 +18,7 @@ class SmallFilesTest : public testing::Test {
   static ClusterShape Shape() {
     ClusterShape shape;
     shape.mdc.small_file_bytes = 8192;
+    shape.mdc.max_blocks = 16;
     shape.data.commit_age_ms = 100'000;
     return shape;
   }
@@ -78,6 +84,137 @@ TEST_F(SmallFilesTest, TruncationsReachThem) {
   ASSERT_TRUE(a->Truncate(file_, 2).ok());
   ASSERT_TRUE(a->Truncate(file_, 4).ok());
   EXPECT_EQ(a->Read(file_, 0, 100), std::string("he\0\0", 4));
+}
+
+TEST_F(SmallFilesTest, TheyTakeNoBlocks) {
+  auto a = cluster_.Mount();
+  a->Write(file_, 0, "hel");
+  a->Write(file_, 3, "lo");
+  ASSERT_TRUE(a->Fsync(file_).ok());
+  a->Write(file_, 5, " world");
+  ASSERT_TRUE(a->Fsync(file_).ok());
+  EXPECT_EQ(cluster_.mdc().ContentOf(file_), "hello world");
+  EXPECT_TRUE(cluster_.mdc().ExtentsOf(file_).empty());
+}
+
+TEST_F(SmallFilesTest, BytesThatWereNeverCommittedGoToBlocksWithWhatTheFileGrowsBy) {
+  auto a = cluster_.Mount();
+  a->Write(file_, 0, "hello");
+  a->Write(file_, 5, std::string(8192, 'x'));
+  ASSERT_TRUE(a->Fsync(file_).ok());
+  EXPECT_EQ(cluster_.mdc().ContentOf(file_), "");
+  auto b = cluster_.Mount();
+  EXPECT_EQ(b->Read(file_, 0, 10'000), "hello" + std::string(8192, 'x'));
+}
+
+TEST_F(SmallFilesTest, ADirectWriteWaitsForBytesThatHaveNoBlocksYet) {
+  auto a = cluster_.Mount();
+  a->Write(file_, 0, "hello");
+  a->Write(file_, 0, std::string(512, 'd'), {.direct = true});
+  ASSERT_TRUE(a->Fsync(file_).ok());
+  auto b = cluster_.Mount();
+  EXPECT_EQ(b->Read(file_, 0, 1000), std::string(512, 'd'));
+  EXPECT_TRUE(AnyBlockWritten());
+}
+
+TEST_F(SmallFilesTest, AWriteFarBehindThemLeavesAHole) {
+  auto a = cluster_.Mount();
+  a->Write(file_, 0, "hello");
+  a->Write(file_, 10 << 20, "far");
+  ASSERT_TRUE(a->Fsync(file_).ok());
+  for (const Extent& extent : cluster_.mdc().ExtentsOf(file_)) {
+    EXPECT_TRUE(extent.file_block < FileBlock(8) || extent.file_block >= FileBlock(2560));
+  }
+  EXPECT_EQ(a->Read(file_, 0, 6), std::string("hello\0", 6));
+}
+
+TEST_F(SmallFilesTest, BeforeTheyAreCommittedTheyShowAsData) {
+  auto a = cluster_.Mount();
+  a->Write(file_, 0, "hello");
+  v1::Attr attr = cluster_.mdc().AttrOf(file_);
+  a->data().Overlay(attr);
+  EXPECT_EQ(attr.allocated_bytes(), 512u);
+  const auto data = a->data().Seek(file_, 0, /*data=*/true, {});
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(*data, 0u);
+}
+
+TEST_F(SmallFilesTest, AFileThatOutgrowsItsContentIsCommittedByAge) {
+  ClusterShape shape = Shape();
+  shape.data.commit_age_ms = 20;
+  shape.mdc.max_blocks = 0;
+  DataCluster cluster(shape);
+  const std::uint64_t file = cluster.mdc().CreateFile();
+  auto a = cluster.Mount();
+  a->Write(file, 0, "hello");
+  ASSERT_TRUE(a->Fsync(file).ok());
+  std::uint64_t end = 5;
+  while (cluster.mdc().AttrOf(file).size_bytes() < 8192) {  // without a pause
+    ASSERT_LT(end, 100u << 20);
+    a->Write(file, end, std::string(100, 'x'));
+    end += 100;
+  }
+  EXPECT_EQ(cluster.mdc().ContentOf(file), "");
+}
+
+TEST_F(SmallFilesTest, WhereAGrowingFileFindsNoRoomItsBytesStay) {
+  auto a = cluster_.Mount();
+  const std::uint64_t large = cluster_.mdc().CreateFile();
+  a->Write(large, 0, std::string(14 * 4096, 'l'), {.direct = true});
+  a->Write(file_, 0, "hello");
+  EXPECT_EQ(ErrnoOf(a->TryWrite(file_, 5, std::string(9000, 'x')).status()), ENOSPC);
+  ASSERT_TRUE(a->Fsync(file_).ok());
+  EXPECT_EQ(cluster_.mdc().ContentOf(file_), "hello");
+  EXPECT_EQ(a->Read(file_, 0, 100), "hello");
+}
+
+TEST_F(SmallFilesTest, ARecallOfAnotherPartTakesThemToTheController) {
+  auto a = cluster_.Mount();
+  auto b = cluster_.Mount();
+  a->Write(file_, 0, "hello");
+  b->Write(file_, 1 << 20, "far");
+  ASSERT_TRUE(b->Fsync(file_).ok());
+  EXPECT_EQ(a->Read(file_, 0, 5), "hello");
+  EXPECT_EQ(a->Read(file_, 1 << 20, 5), "far");
+}
+
+TEST_F(SmallFilesTest, AProgramWritesOnWhileTheyAreCommitted) {
+  auto a = cluster_.Mount();
+  a->Write(file_, 0, "hello");
+  cluster_.mdc().HoldReplies(v1::Request::kLayoutCommit);
+  std::thread fsync([&] { EXPECT_TRUE(a->Fsync(file_).ok()); });
+  while (cluster_.mdc().CountOf(v1::Request::kLayoutCommit) == 0) std::this_thread::yield();
+  a->Write(file_, 1, "a");
+  EXPECT_EQ(a->Read(file_, 0, 100), "hallo");
+  cluster_.mdc().ReleaseReplies();
+  fsync.join();
+  EXPECT_EQ(a->Read(file_, 0, 100), "hallo");
+  ASSERT_TRUE(a->Fsync(file_).ok());
+  EXPECT_EQ(cluster_.mdc().ContentOf(file_), "hallo");
+}
+
+TEST_F(SmallFilesTest, WhereCommitsWaitTheyWaitForTheControllerToo) {
+  auto a = cluster_.Mount();
+  a->Write(file_, 0, "hello");
+  cluster_.mdc().SetCommitsWait(true);
+  while (!a->session().commits_wait()) std::this_thread::yield();
+  ASSERT_TRUE(a->Fsync(file_).ok());  // it waits at the controller, which this one does not do
+  EXPECT_EQ(cluster_.mdc().ContentOf(file_), "hello");
+}
+
+// Of each only a page counts, and there is room for four.
+TEST(SmallFilesInLittleMemory, TheyGoToTheControllerBeforeTheirTime) {
+  ClusterShape shape;
+  shape.mdc.small_file_bytes = 8192;
+  shape.data.commit_age_ms = 100'000;
+  shape.data.max_write_behind_bytes = 16'384;
+  DataCluster cluster(shape);
+  auto a = cluster.Mount();
+  std::vector<std::uint64_t> files;
+  for (int i = 0; i < 20; ++i) files.push_back(cluster.mdc().CreateFile());
+  for (const std::uint64_t file : files) a->Write(file, 0, "hello");
+  EXPECT_EQ(cluster.mdc().ContentOf(files.front()), "hello");
+  for (const std::uint64_t file : files) EXPECT_TRUE(cluster.mdc().ExtentsOf(file).empty());
 }
 
 // The controller takes it for another content than can be: the LUNs take it.

@@ -218,6 +218,7 @@ DirtyBufferRef DirtyMemory::NewBuffer(std::uint64_t offset_bytes, const Place& p
 DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const std::byte> data,
                                    const Place& place) {
   Kept kept;
+  ++changes_;
   const std::uint64_t end_bytes = offset_bytes + data.size();
   for (std::uint64_t at = offset_bytes; at < end_bytes;) {
     const std::uint64_t start = RoundDown(at, place.dirty_buffer_bytes);
@@ -242,12 +243,14 @@ DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const s
 }
 
 void DirtyMemory::Remove(DirtyBuffer& dirty_buffer) {
+  ++changes_;
   dirty_buffer.gone = true;
   if (dirty_buffer.dirty()) --dirty_buffers_;
   buffers_.erase(dirty_buffer.offset_bytes);
 }
 
 void DirtyMemory::Keep(DirtyBuffer& dirty_buffer) {
+  ++changes_;
   dirty_buffer.ranges.clear();
   --dirty_buffers_;
   if (buffers_.size() - dirty_buffers_ <= kMostKept) return;
@@ -275,6 +278,7 @@ void DirtyMemory::Forget(const ByteRange& range) {
 }
 
 void DirtyMemory::Clear() {
+  ++changes_;
   ++forgotten_;
   for (const auto& [offset, dirty_buffer] : buffers_) dirty_buffer->gone = true;
   buffers_.clear();

@@ -134,7 +134,8 @@ class DirtyMemory {
   // Nothing is dirty.
   bool empty() const { return dirty_buffers_ == 0; }
   std::uint64_t last_id() const { return last_id_; }
-  std::uint64_t bytes() const;  // dirty ones
+  std::uint64_t changes() const { return changes_; }  // counts those of what is dirty
+  std::uint64_t bytes() const;                        // dirty ones
 
   // Some byte of the range is in memory only.
   bool Overlaps(const ByteRange& range) const;
@@ -183,6 +184,7 @@ class DirtyMemory {
   Buffers buffers_;
   std::size_t dirty_buffers_ = 0;
   std::uint64_t last_id_ = 0;
+  std::uint64_t changes_ = 0;
   std::uint64_t forgotten_ = 0;
 };
 

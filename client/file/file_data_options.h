@@ -37,12 +37,14 @@ struct FileDataOptions {
   std::uint64_t least_prefetch_bytes = 8 * kMiB;
   // Small writes stay in memory for a while, of all files together about that much; 0: none does.
   std::uint64_t max_write_behind_bytes = 64 * kMiB;
-  std::uint64_t max_behind_write_bytes = 512 * kKiB;   // larger ones go straight to the LUNs, …
-  double behind_ms_per_mib = 4;                        // … unless those take longer for a stream
-  std::uint64_t write_behind_buffer_bytes = 1 * kMiB;  // flushed together; a power of two
-  std::uint32_t write_behind_age_ms = 2000;            // and at the latest when that old, about;
-                                                       // sooner where nobody writes on, as above
-  bool flush_on_close = false;                         // close(2) is an fsync(2), too
+  std::uint64_t max_behind_write_bytes = 512 * kKiB;  // larger ones go straight to the LUNs, …
+  double behind_ms_per_mib = 4;                       // … unless those take longer for a stream
+  // Flushed together; a power of two. At least kMaxSmallFileBytes where the volume has small files:
+  // what takes a content's place is told at once.
+  std::uint64_t write_behind_buffer_bytes = 1 * kMiB;
+  std::uint32_t write_behind_age_ms = 2000;  // and at the latest when that old, about;
+                                             // sooner where nobody writes on, as above
+  bool flush_on_close = false;               // close(2) is an fsync(2), too
   // How LUNs are opened that come while it runs; null: a map that adds any cannot be taken.
   OpenMore open_more{};
 };

@@ -81,16 +81,34 @@ void FileState::ForgetSmall() {
 }
 
 bool FileState::IsSmall(std::uint64_t most_bytes) const {
+  return attr.size_bytes() > 0 && !memory.empty() && !grant.small().known() &&
+         WouldBeSmall(attr.size_bytes(), most_bytes);
+}
+
+bool FileState::WouldBeSmall(std::uint64_t to_bytes, std::uint64_t most_bytes) const {
   const std::uint64_t size_bytes = attr.size_bytes();
-  if (size_bytes == 0 || size_bytes > most_bytes || grant.small().keeps_blocks() || memory.empty())
-    return false;
+  if (std::max(size_bytes, to_bytes) > most_bytes || grant.small().keeps_blocks()) return false;
   if (!grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) || uncommitted.any_on_luns()) return false;
-  const ByteRange all{0, size_bytes};
-  ExtentList extents;
-  if (!memory.Covers(all) || memory.InFlight({0, kMaxFileBytes})) return false;
-  if (grant.Cover(0, size_bytes, extents)) return false;
-  return std::none_of(extents.begin(), extents.end(),
-                      [](const Extent& extent) { return extent.state == ExtentState::kWritten; });
+  if (size_bytes == 0) return true;
+  if (grant.small().known()) return grant.small().size_bytes() == size_bytes;
+  if (!memory.Covers({0, size_bytes}) || memory.InFlight({0, kMaxFileBytes})) return false;
+  // (What is not known is no matter: the content takes the place of written blocks, too.)
+  for (std::uint64_t at = 0; at < size_bytes; at += block_bytes) {
+    const std::optional<Extent> extent = grant.Find(FileBlock(at / block_bytes));
+    if (extent && extent->state == ExtentState::kWritten) return false;
+  }
+  return true;
+}
+
+std::optional<std::uint64_t> FileState::FirstWithoutBlock() const {
+  if (attr.size_bytes() > kMaxSmallFileBytes || memory.empty()) return std::nullopt;
+  // (What was put there just now may lie beyond the size.)
+  for (std::uint64_t at = 0; at < kMaxSmallFileBytes; at += block_bytes) {
+    if (!memory.Overlaps({at, at + block_bytes})) continue;
+    const std::optional<Extent> extent = grant.Find(FileBlock(at / block_bytes));
+    if (!extent || extent->state == ExtentState::kHole) return at;
+  }
+  return std::nullopt;
 }
 
 void FileState::AskAgainIfSmall() {
@@ -118,7 +136,8 @@ void FileState::ReplayFailed() {
 }
 
 bool FileState::DirtyIn(const TokenSpan& span) const {
-  if (memory.Overlaps(BytesOf(span, block_bytes))) return true;
+  // (What has no block stays only as long as the whole file is held.)
+  if (memory.Overlaps(BytesOf(span, block_bytes)) || FirstWithoutBlock()) return true;
   if (!uncommitted.any()) return false;
   if (uncommitted.AnyWithToken(span.first, span.end - span.first)) return true;
   // Whoever holds nothing exclusively any more has told all that it changed.
@@ -186,6 +205,9 @@ void FileState::OverlayOn(v1::Attr& attributes) const {
     *attributes.mutable_ctime() = attr.mtime();
   }
   uncommitted.HideSetId(attributes);
+  // (A file of no blocks would be one hole to tar(1).)
+  if (attributes.allocated_bytes() == 0 && FirstWithoutBlock())
+    attributes.set_allocated_bytes(RoundUp(attributes.size_bytes(), 512));
 }
 
 void FileState::TakeResized(const v1::Attr& now) {

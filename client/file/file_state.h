@@ -8,7 +8,8 @@
 //   2. Blocks that are dirty or on their way in `uncommitted` are written ones in `grant`, where
 //      they are known, until a flush of the LUNs fails.
 //   3. What is dirty in `memory` is on no LUN yet; its blocks are held exclusively, known, and no
-//      holes. What is known and clean there is held exclusively, too.
+//      holes, but where all of the file is there and short enough for the controller to take
+//      (`FirstWithoutBlock`). What is known and clean there is held exclusively, too.
 //   4. The token goes back when nobody is at work that its recall has to wait for (`drained`).
 //   5. With the session goes all that was granted, that is on its way back, registered or
 //      uncommitted, in one step (`Reset`).
@@ -20,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "client/base/block_set.h"
@@ -120,6 +122,11 @@ struct FileState : std::enable_shared_from_this<FileState> {
            !grant.tail_allocated();
   }
 
+  // Something is to be told to the controller, or on its way.
+  bool untold() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return uncommitted.any() || uncommitted.running() || !memory.empty();
+  }
+
   // Takes in a grant. EIO when it is malformed; nothing is changed then.
   absl::Status Install(const v1::LayoutReply& reply, std::uint64_t session_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -133,6 +140,11 @@ struct FileState : std::enable_shared_from_this<FileState> {
   void ForgetSmall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // All of the file is in memory, in place of no written block, and is short enough.
   bool IsSmall(std::uint64_t most_bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // With a write up to `to_bytes` it would be, or stay so; of a file without a byte, too.
+  bool WouldBeSmall(std::uint64_t to_bytes, std::uint64_t most_bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // The first byte in memory that has no block to go to.
+  std::optional<std::uint64_t> FirstWithoutBlock() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // The file could not be made again in a new epoch.
   void ReplayFailed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What it takes to know the size, or exclusively to raise it.

@@ -7,7 +7,7 @@
 // Threads: pure functions.
 #pragma once
 
-#include "proto/names.pb.h"
+#include "proto/attributes.pb.h"
 #include "volume/base/env.h"
 
 namespace reel::client {

@@ -21,7 +21,7 @@
 
 #include "client/base/block_set.h"
 #include "client/luns/lun_io.h"
-#include "proto/names.pb.h"
+#include "proto/attributes.pb.h"
 #include "volume/base/types.h"
 
 namespace reel::client {

@@ -188,6 +188,8 @@ class Session {
   virtual bool looks_ahead() const { return false; }
   // Whether it knows Accessed.
   virtual bool takes_reads_together() const { return false; }
+  // Whether it knows LayoutCommit.attributes.
+  virtual bool commits_attributes() const { return false; }
   // Of files of at most this size all bytes may be committed to the controller; 0: of none.
   virtual std::uint32_t small_file_bytes() const { return 0; }
   // Commits have long waited for room in the controller's store, as of the last renewal.

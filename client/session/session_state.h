@@ -37,6 +37,7 @@ class SessionTerms {
     small_file_bytes_.store(std::min(hello.small_file_bytes(), kMaxSmallFileBytes));
     looks_ahead_.store((hello.features() & v1::FEATURE_LOOK_AHEAD) != 0);
     takes_reads_together_.store((hello.features() & v1::FEATURE_ACCESSED) != 0);
+    commits_attributes_.store((hello.features() & v1::FEATURE_COMMIT_ATTRIBUTES) != 0);
     return hello.squashed() && !was_squashed;
   }
   void SetSession(std::uint64_t id) { session_id_.store(id); }
@@ -55,6 +56,7 @@ class SessionTerms {
   bool delays_attributes() const { return delays_attributes_.load(); }
   bool looks_ahead() const { return looks_ahead_.load(); }
   bool takes_reads_together() const { return takes_reads_together_.load(); }
+  bool commits_attributes() const { return commits_attributes_.load(); }
   std::uint32_t small_file_bytes() const { return small_file_bytes_.load(); }
   bool commits_wait() const { return commits_wait_.load(); }
   bool delegates() const { return delegates_.load(); }
@@ -71,6 +73,7 @@ class SessionTerms {
   std::atomic<bool> delays_attributes_{false};
   std::atomic<bool> looks_ahead_{false};
   std::atomic<bool> takes_reads_together_{false};
+  std::atomic<bool> commits_attributes_{false};
   std::atomic<bool> commits_wait_{false};
   std::atomic<bool> delegates_{false};
   std::atomic<bool> delegates_names_{false};

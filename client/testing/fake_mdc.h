@@ -31,7 +31,8 @@ struct FakeMdcOptions {
   std::uint64_t max_blocks = 0;           // 0: as many as pool 0 has
   std::size_t max_extents = 500;          // in an answer, not counting holes
   std::uint32_t small_file_bytes = 0;
-  bool opens_grant = false;  // the token, where that costs nobody anything
+  bool knows_attributes_along = true;  // also where it has said that it does
+  bool opens_grant = false;            // the token, where that costs nobody anything
   std::uint64_t features = v1::FEATURE_RECALL_WORK | v1::FEATURE_NEW_MAP | v1::FEATURE_ACCESSED;
 };
 
@@ -55,6 +56,8 @@ class FakeMdc : public MdcConnector {
   void ParkLayoutGet();
   // The next request of that kind is refused.
   void Refuse(v1::Request::OpCase op, int error);
+  // So are the attributes that commits bring along.
+  void RefuseAlong(int error);
   void Restart();  // a new epoch: streams end, tokens and opens are to be reclaimed
   void Evict(std::uint64_t session);
   // Its LUNs are those of this volume now, and nobody has a session. `compares`: it looks at which
@@ -199,6 +202,7 @@ class FakeMdc : public MdcConnector {
   bool parks_layout_get_ ABSL_GUARDED_BY(mutex_) = false;
   v1::Request::OpCase refused_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
   int refusal_ ABSL_GUARDED_BY(mutex_) = 0;
+  int refused_along_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
   std::uint64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;
   std::uint64_t next_inode_ ABSL_GUARDED_BY(mutex_) = 100;

@@ -53,6 +53,11 @@ std::vector<Extent> FakeMdc::ExtentsOf(std::uint64_t inode) const {
   return files_.at(inode).extents.All();
 }
 
+void FakeMdc::RefuseAlong(int error) {
+  MutexLock lock(mutex_);
+  refused_along_ = error;
+}
+
 void FakeMdc::ParkLayoutGet() {
   MutexLock lock(mutex_);
   parks_layout_get_ = true;
@@ -245,6 +250,9 @@ void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1:
   }
   file.attr.set_change(file.attr.change() + 1);
   *reply.mutable_attr()->mutable_attr() = file.attr;
+  if (!commit.has_attributes() || !options_.knows_attributes_along) return;
+  if (refused_along_ == 0) SetAttr(session, commit.attributes(), reply);
+  reply.mutable_attr()->set_refused(refused_along_);
 }
 
 void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply& reply) {

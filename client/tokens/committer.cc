@@ -75,9 +75,10 @@ void Committer::NoteMemoryShort() {
   wake_.NotifyAll();
 }
 
-// Without commits: each would flush the LUNs.
+// Without commits, each of which would flush the LUNs, but of small files, which need no LUN.
 void Committer::RelieveMemory() {
   std::vector<FileRef> files;
+  bool small = false;
   {
     MutexLock lock(mutex_);
     memory_short_ = false;
@@ -85,8 +86,16 @@ void Committer::RelieveMemory() {
   }
   for (const FileRef& file : files) {
     MutexLock lock(file->mutex);
-    write_behind_.Start(*file, WriteBehind::kAllBytes);
+    if (file->FirstWithoutBlock() && IsSmall(*file)) {
+      small = true;
+    } else {
+      write_behind_.Start(*file, WriteBehind::kAllBytes);
+    }
   }
+  if (!small) return;
+  MutexLock lock(mutex_);
+  urgent_ = true;
+  wake_.NotifyAll();
 }
 
 Committer::PlanRef Committer::Begin(FileState& f, What what) {
@@ -143,84 +152,17 @@ void Committer::Execute(std::span<const PlanRef> plans, const Interrupt* interru
   }
 }
 
-// Delayed attributes do not depend on what the LUNs have taken.
-void Committer::Send(const PlanRef& plan, const absl::Status& flushed) {
-  const bool commits = flushed.ok() && !plan->empty;
-  std::optional<v1::SetAttr> delayed;
-  {
-    MutexLock lock(plan->file->mutex);
-    delayed = plan->file->uncommitted.delayed_on_its_way();
-    plan->sent = flushed.ok();
-    plan->outcome = flushed;
-    plan->unanswered = (commits ? 1 : 0) + (delayed ? 1 : 0);
-  }
-  if (!commits && !delayed) return Finish(plan, flushed);  // lost with the session meanwhile
-  if (commits) {
-    v1::Request request;
-    *request.mutable_layout_commit() = std::move(plan->message);
-    context_.session->Start(
-        std::move(request),
-        [this, plan](const absl::StatusOr<v1::Reply>& reply) { Answered(plan, reply); },
-        plan->session);
-  }
-  if (delayed) {
-    v1::Request request;
-    *request.mutable_set_attr() = *delayed;
-    context_.session->Start(
-        std::move(request),
-        [this, plan](const absl::StatusOr<v1::Reply>& reply) { DelayedAnswered(plan, reply); },
-        plan->session);
-  }
-}
-
-void Committer::Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply) {
-  {
-    MutexLock lock(plan->file->mutex);
-    if (reply.ok() && reply->has_attr() &&
-        plan->file->grant.lost_sessions() == plan->lost_sessions) {
-      plan->file->Learn(reply->attr().attr());
-    }
-    plan->outcome.Update(reply.status());
-    if (--plan->unanswered > 0) return;
-  }
-  Finish(plan, plan->outcome);
-}
-
-// Where it is refused, the file looks here as if it had been done: the controller says how it
-// looks.
-void Committer::DelayedAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply) {
-  if (reply.ok()) return Answered(plan, reply);
-  {
-    MutexLock lock(plan->file->mutex);
-    plan->delayed_outcome = reply.status();
-    plan->file->uncommitted.NoteDelayedRefused();
-  }
-  v1::Request request;
-  request.mutable_get_attr()->set_inode(plan->file->inode);
-  context_.session->Start(
-      std::move(request),
-      [this, plan](const absl::StatusOr<v1::Reply>& now) {
-        {
-          MutexLock lock(plan->file->mutex);
-          if (now.ok() && now->has_attr() &&
-              plan->file->grant.lost_sessions() == plan->lost_sessions) {
-            plan->file->ShowAgain(now->attr().attr());
-          }
-        }
-        if (context_.forget_attributes) context_.forget_attributes(plan->file->inode);
-        Answered(plan, v1::Reply());
-      },
-      plan->session);
-}
-
 // A message of its own: if the commit carried it, a new controller, which is told of the lower
 // token first, would refuse the commit. And not a LayoutReturn: that may wait for a slot while an
 // open overtakes it, whose grant it would lower.
-void Committer::GiveUpWriting(FileState& f) {
-  f.grant.Lower(kWholeFile, v1::TOKEN_SHARED);
+void Committer::TellClosed(FileState& f) {
+  const bool lowers = f.done_writing();
+  if (lowers) f.grant.Lower(kWholeFile, v1::TOKEN_SHARED);
+  const bool closes = !f.opens.any() && f.opens.Unregister();
+  if (!closes && !lowers) return;
   v1::Request request;
   request.mutable_close()->set_inode(f.inode);
-  request.mutable_close()->set_lowers_token(true);
+  request.mutable_close()->set_lowers_token(lowers);
   context_.session->Post(std::move(request));
 }
 
@@ -266,10 +208,8 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   plan->taken.delayed.reset();  // was told, whatever became of the data
   if (status.ok()) {
     context_.recalls.Moved(f.inode);
-    if (f.uncommitted.any()) NoteDirty(f);
-    if (!plan->delayed_outcome.ok()) return f.NoteRefused(plan->delayed_outcome);
-    if (f.done_writing()) GiveUpWriting(f);
-    return;
+    if (!plan->delayed_outcome.ok()) f.NoteRefused(plan->delayed_outcome);
+    return GoOn(f);
   }
   const bool more = !f.memory.empty() || f.uncommitted.any();
   if (!plan->sent || (more && !IsGone(status) && !DeniesToken(status))) {
@@ -282,8 +222,17 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
     f.LowerToken(kWholeFile, v1::TOKEN_NONE);
     context_.RegisterOpens(f);
   }
-  if (!f.opens.any() && IsGone(status)) return;
-  f.NoteLoss(status);
+  if (f.opens.any() || !IsGone(status)) f.NoteLoss(status);
+  GoOn(f);
+}
+
+// What is left has its turn again.
+void Committer::GoOn(FileState& f) {
+  if (f.untold()) {
+    NoteDirty(f);
+  } else {
+    TellClosed(f);
+  }
 }
 
 absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt, What what) {
@@ -434,7 +383,10 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
     const bool unused = file->unused();
     PlanRef plan = Begin(*file, unused ? What::kAllAndTail : What::kAll);
     if (tail_to_go && !unused) NoteDirty(*file);
-    if (plan == nullptr) continue;
+    if (plan == nullptr) {
+      if (!file->untold()) TellClosed(*file);  // it was told, or forgotten, by others
+      continue;
+    }
     if (!plan->holds_file) {
       plan->holds_file = plan->releases_tail && file->users.EnterExclusive();
     }

@@ -71,6 +71,9 @@ class Committer {
   // What all files have in memory, and not told: as Sync of each, but times of change are told
   // later, and an error is what was lost meanwhile.
   absl::Status SyncWritten(const Interrupt* interrupt);
+  // Tells the controller what it need not keep for this host any more: the right to write, if
+  // nobody has a use for it, and the open file, if nobody has it open. REQUIRES: not `untold`.
+  void TellClosed(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // For a file that nobody uses and whose token is about to go: blocks beyond its end go first.
   // `cycle` is the recall's; when that is over, nothing is done. REQUIRES: recall is kReturning in
   // it. The outcome as for Clean.
@@ -89,12 +92,13 @@ class Committer {
     bool holds_file = false;  // exclusively, until it is done
     // All of a small file, or what is known of it is told again, for its blocks to go.
     std::optional<WriteBehind::Whole> whole;
-    bool frees_blocks = false;      // all of them
-    bool replaces_content = false;  // by blocks
-    bool done = false;              // under the file's mutex
-    bool empty = false;             // nothing to say in `message`
-    int unanswered = 0;             // under the file's mutex, as the outcomes
-    absl::Status outcome;           // of the data
+    bool frees_blocks = false;       // all of them
+    bool replaces_content = false;   // by blocks
+    bool done = false;               // under the file's mutex
+    bool empty = false;              // nothing to say in `message`
+    bool brings_attributes = false;  // the commit
+    int unanswered = 0;              // under the file's mutex, as the outcomes
+    absl::Status outcome;            // of the data
     absl::Status delayed_outcome;
     bool sent = false;
   };
@@ -121,16 +125,19 @@ class Committer {
   // One flush for all, then all commits on their way.
   void Execute(std::span<const PlanRef> plans, const Interrupt* interrupt);
   void Send(const PlanRef& plan, const absl::Status& flushed);
+  void SendCommit(const PlanRef& plan);
+  void SendAttributes(const PlanRef& plan, const v1::SetAttr& delayed);
+  void CommitAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
+  // Of the last request whose answer was missing.
   void Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
-  void DelayedAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
+  void AttributesRefused(const PlanRef& plan, const absl::Status& why);
   void Finish(const PlanRef& plan, const absl::Status& status);
+  void GoOn(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // What was to be committed is dirty again: all of it, or only what lies on no LUN.
   void PutBack(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void PutBackAttributes(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // The LUNs or the controller have not taken what the plan names, and nothing else is lost.
   void LosePlanned(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
-  // REQUIRES: done_writing.
-  void GiveUpWriting(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   // What a file in turn has in memory begins to go. True: and its commit is worth waiting for that.
   bool AwaitsMemory(FileState& f, std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);

@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "client/tokens/committer.h"
+#include "proto/protocol.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::client {
 
 bool Committer::IsSmall(const FileState& f) const {
+  // (Without blocks it can go nowhere else, whatever is true of other files by now.)
+  if (f.FirstWithoutBlock() && f.IsSmall(kMaxSmallFileBytes)) return true;
   return !context_.session->commits_wait() && f.IsSmall(context_.session->small_file_bytes());
 }
 
@@ -25,6 +28,7 @@ bool Committer::TakeSmall(FileState& f, Plan& plan, bool release_tail) {
                           f.grant.small().size_bytes() == f.attr.size_bytes();
   if (!release_tail || (!plan.whole && !told_again)) return release_tail;
   plan.frees_blocks = plan.holds_file = f.users.EnterExclusive();
+  if (plan.frees_blocks && plan.whole) WriteBehind::Hold(f, *plan.whole);
   if (plan.frees_blocks && !plan.whole) plan.message.set_content(f.grant.small().bytes());
   return plan.frees_blocks;
 }
@@ -61,6 +65,8 @@ absl::Status Committer::EmptyMemory(const FileRef& file, const Interrupt* interr
     while (!plan->done) {
       if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
     }
+    // What is there now was written since.
+    if (plan->sent && plan->outcome.ok() && IsSmall(f)) return absl::OkStatus();
   }
   return write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
 }

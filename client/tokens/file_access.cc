@@ -18,19 +18,6 @@ constexpr int kMaxFruitless = 16;
 
 using Stage = RecallProgress::Stage;
 
-v1::Request RequestFor(std::uint64_t inode, v1::TokenMode mode, const FetchRange& range) {
-  v1::Request request;
-  v1::LayoutGet& get = *request.mutable_layout_get();
-  get.set_inode(inode);
-  get.set_mode(mode);
-  get.set_offset_bytes(range.offset_bytes);
-  get.set_length_bytes(range.length_bytes);
-  get.set_allocate(range.allocate);
-  get.set_token_first_block(range.token.first.value());
-  get.set_token_length_blocks(LengthForMessage(range.token));
-  return request;
-}
-
 // Whether the first of what was asked for is known now.
 bool Begins(const FileState& f, const FetchRange& range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
   const std::optional<Extent> first = f.grant.Find(FileBlock(range.offset_bytes / f.block_bytes));
@@ -163,7 +150,7 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
   ticket->lost_sessions = f.grant.lost_sessions();
   f.users.BeginFetch();
   NoteBlocks(f, range);
-  v1::Request request = RequestFor(f.inode, mode, range);
+  v1::Request request = LayoutGetOf(f.inode, mode, range);
   CallOptions options;
   options.credentials = io.credentials;
   options.interrupt = io.interrupt;
@@ -266,7 +253,7 @@ void FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const IoContext&
     lost_sessions = f.grant.lost_sessions();
     session = f.grant.session();
   }
-  v1::Request request = RequestFor(f.inode, mode, *range);
+  v1::Request request = LayoutGetOf(f.inode, mode, *range);
   request.mutable_layout_get()->set_ahead(range->allocate);
   if (io.credentials != nullptr) *request.mutable_credentials() = *io.credentials;
   context_.ahead.layouts.fetch_add(1, std::memory_order_relaxed);

@@ -14,17 +14,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/file/data_context.h"
+#include "client/file/layout_request.h"
 #include "client/tokens/recaller.h"
 
 namespace reel::client {
-
-// What to ask the controller for: the token of some blocks, and the extents of a range of bytes.
-struct FetchRange {
-  TokenSpan token{};
-  std::uint64_t offset_bytes = 0;
-  std::uint64_t length_bytes = 0;
-  bool allocate = false;
-};
 
 // What an operation finds when it looks at the state.
 struct Finding {

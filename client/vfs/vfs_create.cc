@@ -85,8 +85,7 @@ std::optional<v1::Attr> Vfs::CreateDelegated(v1::Request& request, const Caller&
     *request.mutable_credentials() = creator.credentials;
     attr = names_.CreateDelegated(create, creator.credentials, ToProto(SystemClock().WallNow()),
                                   [&](const v1::EntryReply& made, const v1::Replay& decided) {
-                                    create.set_allocate_bytes(made.layout().length_blocks() *
-                                                              session_.descriptor().block_bytes);
+                                    create.set_allocate_bytes(made.attr().allocated_bytes());
                                     const std::uint64_t early_number =
                                         session_.SendDelegated(request, decided);
                                     if (early_number != 0 && regular)

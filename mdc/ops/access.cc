@@ -114,7 +114,9 @@ absl::Status MayChangeMode(const OpContext& ctx, const SetAttr& set,
   return absl::OkStatus();
 }
 
-absl::Status MaySetAttr(OpContext& ctx, const SetAttr& set, const v1::InodeRecord& record) {
+}  // namespace
+
+absl::Status MaySetAttributes(OpContext& ctx, const SetAttr& set, const v1::InodeRecord& record) {
   const auto has = [&](std::uint32_t fields) { return (set.fields() & fields) != 0; };
   if (has(SetAttr::MODE)) {
     if (absl::Status s = MayChangeMode(ctx, set, record); !s.ok()) return s;
@@ -133,6 +135,8 @@ absl::Status MaySetAttr(OpContext& ctx, const SetAttr& set, const v1::InodeRecor
       SetAttr::SIZE | SetAttr::ATIME_NOW | SetAttr::MTIME_NOW | SetAttr::KILL_SUID_SGID;
   return has(kByWriters) ? MayAccess(ctx, set.inode(), record, kWrite) : absl::OkStatus();
 }
+
+namespace {
 
 // As mknod(2) without CAP_MKNOD, which no caller of a squashed host has: a device is whoever's who
 // can name it, and also its mode is. (A whiteout is none.)
@@ -166,7 +170,7 @@ absl::Status CheckAccess(OpContext& ctx, const v1::Request& request) {
       return MayAccessInode(ctx, request.open().inode(), request.open().access() & 7);
     case v1::Request::kSetAttr:
       return OnInode(ctx, request.set_attr().inode(), [&](const v1::InodeRecord& record) {
-        return MaySetAttr(ctx, request.set_attr(), record);
+        return MaySetAttributes(ctx, request.set_attr(), record);
       });
     case v1::Request::kCreate:
       return MayCreate(ctx, request.create());
@@ -206,7 +210,7 @@ absl::Status CheckAccess(OpContext& ctx, const v1::Request& request) {
     case v1::Request::kAccessed:
     case v1::Request::kClose:
     case v1::Request::kLayoutGet:
-    case v1::Request::kLayoutCommit:
+    case v1::Request::kLayoutCommit:  // its attributes: SetAttributesAlong
     case v1::Request::kLayoutReturn:
     case v1::Request::kAllocate:
     case v1::Request::kAttrReturn:

@@ -15,5 +15,8 @@ namespace reel::mdc {
 // Before the operation itself, with the credentials as they were mapped. May miss, as operations
 // do. EACCES, EPERM; what is not there is left to the operation to say.
 absl::Status CheckAccess(OpContext& ctx, const v1::Request& request);
+// The same of attributes that come along with something else.
+absl::Status MaySetAttributes(OpContext& ctx, const v1::SetAttr& set,
+                              const v1::InodeRecord& record);
 
 }  // namespace reel::mdc

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "mdc/ops/attributes.h"
 #include "mdc/testing/op_fixture.h"
 
 namespace reel::mdc {
@@ -113,6 +114,29 @@ TEST_F(AccessTest, Directories) {
   EXPECT_EQ(Check(list), EACCES);
   list.mutable_read_dir()->set_inode(open);
   EXPECT_EQ(Check(list), 0);
+}
+
+TEST_F(AccessTest, AttributesThatACommitBringsAreCheckedAlone) {
+  const std::uint64_t mine = Make(kRoot, "mine", S_IFREG | 0600, kNobody);
+  const std::uint64_t roots = Make(kRoot, "roots", S_IFREG | 0666, 0);
+  for (const std::uint64_t inode : {mine, roots}) {
+    v1::Request request;
+    v1::SetAttr& set = *request.mutable_layout_commit()->mutable_attributes();
+    request.mutable_layout_commit()->set_inode(inode);
+    set.set_inode(inode);
+    set.set_fields(v1::SetAttr::MODE);
+    EXPECT_EQ(Check(request), 0) << "the bytes are committed";
+    int refused = -1;
+    const absl::Status done = InContext(kMe, [&](OpContext& ctx) -> absl::Status {
+      const auto record = ctx.txn.Inode(InodeNumber(inode));
+      if (!record.ok()) return record.status();
+      const auto along = SetAttributesAlong(ctx, InodeNumber(inode), set, **record);
+      if (along.ok()) refused = *along;
+      return along.status();
+    });
+    EXPECT_TRUE(done.ok()) << done;
+    EXPECT_EQ(refused, inode == mine ? 0 : EPERM);
+  }
 }
 
 TEST_F(AccessTest, ASquashedCallerMakesNoDevices) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/metadb/schema.h"
+#include "mdc/ops/access.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/orphans.h"
 #include "mdc/ops/settings.h"
@@ -222,6 +223,23 @@ absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
   ApplyChangeTime(ctx, set, record);
   FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();
+}
+
+absl::StatusOr<int> SetAttributesAlong(OpContext& ctx, InodeNumber inode, const v1::SetAttr& set,
+                                       v1::InodeRecord& record) {
+  constexpr std::uint32_t kAlong = SetAttr::MODE | SetAttr::UID | SetAttr::GID | SetAttr::ATIME |
+                                   SetAttr::MTIME | SetAttr::CTIME;
+  if (InodeNumber(set.inode()) != inode || (set.fields() & ~kAlong) != 0) return EINVAL;
+  absl::Status may = Validate(ctx, set, record);
+  if (may.ok()) may = MaySetAttributes(ctx, set, record);
+  if (ctx.txn.missed()) return may;
+  if (!may.ok()) return ErrnoOf(may);
+  if (absl::Status recalled = ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED); !recalled.ok())
+    return recalled;
+  if (absl::Status applied = ApplyOwner(ctx, set, record); !applied.ok()) return applied;
+  ApplyTimes(ctx, set, record);
+  ApplyChangeTime(ctx, set, record);
+  return 0;
 }
 
 absl::Status ReadLink(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/allocate.h"
+#include "mdc/ops/attributes.h"
 #include "mdc/ops/extents.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/quota.h"
@@ -295,7 +296,8 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
       commit.release_tail() && (record.flags() & v1::INODE_FLAG_KEEP_PREALLOCATION) == 0;
 
   if (commit.has_content()) SetContent(record, commit.content());
-  if (commit.written_size() > 0 || commit.has_content() || release) {
+  const bool has_blocks = record.allocated_blocks() > 0;
+  if (commit.written_size() > 0 || (has_blocks && (commit.has_content() || release))) {
     const FileBlock end_of_content = EndOfContent(record, ctx.descriptor.block_bytes);
     // (Who does not say what the content is may be about to write to these blocks.)
     const FileBlock tail(commit.has_content() ? 0 : DivideUp(size, ctx.descriptor.block_bytes));
@@ -326,6 +328,11 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
   }
   if (content) record.set_change(record.change() + 1);
   if (content) ctx.txn.Changed(inode);
+  if (commit.has_attributes()) {
+    const absl::StatusOr<int> refused = SetAttributesAlong(ctx, inode, commit.attributes(), record);
+    if (!refused.ok()) return refused.status();
+    reply.mutable_attr()->set_refused(*refused);
+  }
   FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();
 }

@@ -272,6 +272,49 @@ TEST_F(LayoutTest, TimesAndSetIdBitsFollowTheCommit) {
   EXPECT_EQ(a_.Do(request, true), EINVAL);
 }
 
+TEST_F(LayoutTest, ACommitBringsAttributesAlong) {
+  v1::Request request;
+  v1::LayoutCommit& commit = *request.mutable_layout_commit();
+  commit.set_inode(file_);
+  commit.set_size_bytes(100);
+  commit.mutable_mtime()->set_seconds(77);
+  v1::SetAttr& set = *commit.mutable_attributes();
+  set.set_inode(file_);
+  set.set_fields(v1::SetAttr::MODE | v1::SetAttr::UID | v1::SetAttr::MTIME);
+  set.set_mode(0640);
+  set.set_uid(7);
+  set.mutable_mtime()->set_seconds(5);
+  ASSERT_EQ(a_.Do(request, true), 0);
+  EXPECT_EQ(a_.last_.attr().refused(), 0);
+  EXPECT_EQ(Attributes().mode() & 07777, 0640u);
+  EXPECT_EQ(Attributes().uid(), 7u);
+  EXPECT_EQ(Attributes().mtime().seconds(), 5) << "after the write's";
+  EXPECT_EQ(Attributes().size_bytes(), 100u);
+}
+
+TEST_F(LayoutTest, RefusedAttributesLeaveTheCommit) {
+  v1::Request chattr;
+  chattr.mutable_set_attr()->set_inode(file_);
+  chattr.mutable_set_attr()->set_fields(v1::SetAttr::FLAGS);
+  chattr.mutable_set_attr()->set_flags(v1::INODE_FLAG_APPEND);
+  ASSERT_EQ(a_.Do(chattr, true), 0);
+  v1::Request request;
+  v1::LayoutCommit& commit = *request.mutable_layout_commit();
+  commit.set_inode(file_);
+  commit.set_size_bytes(100);
+  commit.mutable_attributes()->set_inode(file_);
+  commit.mutable_attributes()->set_fields(v1::SetAttr::MODE);
+  ASSERT_EQ(a_.Do(request, true), 0);
+  EXPECT_EQ(a_.last_.attr().refused(), EPERM);
+  EXPECT_EQ(Attributes().size_bytes(), 100u);
+  EXPECT_NE(Attributes().mode() & 07777, 0u);
+  for (const std::uint32_t fields : {v1::SetAttr::SIZE, v1::SetAttr::FLAGS}) {
+    commit.mutable_attributes()->set_fields(fields);
+    ASSERT_EQ(a_.Do(request, true), 0);
+    EXPECT_EQ(a_.last_.attr().refused(), EINVAL);
+  }
+}
+
 TEST_F(LayoutTest, AWriteTakesCapabilities) {
   v1::Request set;
   set.mutable_set_xattr()->set_inode(file_);

@@ -179,7 +179,8 @@ Machine* Cluster::AddMachine() {
   }
   Machine& machine = *machines_.emplace_back(std::make_unique<Machine>(
       host, scheduler_, network_, Disks(), std::move(addresses),
-      /*may_be_old=*/options_.shape == Shape::kOnePool && options_.small_file_bytes == 0));
+      /*may_be_old=*/options_.shape == Shape::kOnePool && options_.small_file_bytes == 0,
+      options_.small_file_bytes));
   machine.fault_rates().on_submit = [this, &machine] {
     const std::uint64_t session = machine.session()->session_id();
     if (!options_.reservations) CheckSession(machine, session, "writes to a LUN");

@@ -11,11 +11,12 @@ constexpr int kTries = 100;
 
 // Little memory, small windows and short ages, so that writes take all the ways there are; and
 // streams that begin early.
-client::FileDataOptions AnyOptions(Random& random) {
+client::FileDataOptions AnyOptions(Random& random, std::uint32_t small_file_bytes) {
   client::FileDataOptions options{.always_read_ahead = true};
   options.max_write_behind_bytes = random.OneIn(5) ? 0 : 4 * kKiB << random.Below(6);
   options.max_behind_write_bytes = kKiB << random.Below(5);
-  options.write_behind_buffer_bytes = 4 * kKiB << random.Below(4);
+  options.write_behind_buffer_bytes =
+      std::max<std::uint64_t>(4 * kKiB << random.Below(4), small_file_bytes);
   options.write_behind_age_ms = static_cast<std::uint32_t>(random.Between(5, 3000));
   options.flush_on_close = random.OneIn(4);
   options.stream_bytes = 512 << random.Below(5);
@@ -69,7 +70,7 @@ absl::StatusOr<OpenVolume> Machine::OpenLuns(const OpenVolume& open, const Volum
 }
 
 bool Machine::Start() {
-  client::FileDataOptions data = AnyOptions(scheduler_.random());
+  client::FileDataOptions data = AnyOptions(scheduler_.random(), small_file_bytes_);
   data.open_more = [this](const OpenVolume& open, const VolumeDescriptor& later) {
     return OpenLuns(open, later);
   };

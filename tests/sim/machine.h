@@ -23,11 +23,13 @@ namespace reel::sim {
 
 class Machine {
  public:
-  // `controllers`: their addresses; `may_be_old`: it may be of an earlier release.
+  // `controllers`: their addresses; `may_be_old`: it may be of an earlier release;
+  // `small_file_bytes`: the volume's.
   Machine(int host, Scheduler& scheduler, Network& network, std::vector<Disk*> disks,
-          std::vector<std::string> controllers, bool may_be_old)
+          std::vector<std::string> controllers, bool may_be_old, std::uint32_t small_file_bytes)
       : host_(host),
         may_be_old_(may_be_old),
+        small_file_bytes_(small_file_bytes),
         scheduler_(scheduler),
         clock_(scheduler, scheduler.random()),
         connector_(network.ConnectorOf(host)),
@@ -79,6 +81,7 @@ class Machine {
 
   const int host_;
   const bool may_be_old_;
+  const std::uint32_t small_file_bytes_;
   Scheduler& scheduler_;
   const HostClock clock_;
   const std::unique_ptr<client::MdcConnector> connector_;

@@ -19,7 +19,7 @@ constexpr std::string_view kNames[NameHistory::kNames] = {"f1", "f2", "f3", "f4"
 // before, or of a controller of before, does not give up by itself, and one with a longer lease
 // later; each call may meet it some times.
 constexpr Micros kLongestPause = 20 * Cluster::kLeaseMs * kMs;
-constexpr Micros kLongestPauseOfSlow = 60 * Cluster::kLeaseMs * kMs;
+constexpr Micros kLongestPauseOfSlow = 70 * Cluster::kLeaseMs * kMs;
 
 constexpr std::uint64_t kJournalBytes = 16 * DataModel::kCellBytes;
 
