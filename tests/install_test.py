@@ -80,7 +80,7 @@ def test_the_unit_and_the_udev_rule_are_installed(root):
 def test_updatedb_is_told_of_the_type_in_the_table_of_mounts():
     with open(os.path.join(TOP, "deploy/systemd/updatedb.conf"), encoding="utf-8") as file:
         assert "--add-prunefs fuse.reelfs" in file.read()
-    with open(os.path.join(TOP, "client/mount/mount_table.cc"), encoding="utf-8") as file:
+    with open(os.path.join(TOP, "client/mount/tables/mount_table.cc"), encoding="utf-8") as file:
         assert 'kOurType[] = "fuse.reelfs"' in file.read()
 
 

@@ -110,6 +110,13 @@ void WriteBehind::Hold(const FileState& f, Whole& whole) {
   for (const DirtyBufferRef& dirty_buffer : whole.held) dirty_buffer->in_flight = true;
 }
 
+// By a flush that has failed: it is neither here nor on the LUNs.
+bool WriteBehind::LostMeanwhile(const FileState& f, const Whole& whole) {
+  const std::optional<Extent> first = f.grant.Find(FileBlock(0));
+  const bool written = first && first->state == ExtentState::kWritten;
+  return !written && !f.memory.Overlaps({0, whole.bytes.size()});
+}
+
 // What was changed meanwhile is still dirty, with all the rest: the next commit takes it, or it has
 // outgrown the controller's care, and goes to the LUNs.
 void WriteBehind::Land(FileState& f, Whole whole, bool committed) {
@@ -117,8 +124,9 @@ void WriteBehind::Land(FileState& f, Whole whole, bool committed) {
   if (!whole.held.empty()) f.changed.NotifyAll();
   if (!committed) return;
   f.grant.small().NoteAtController();
-  const bool lost = f.memory.empty() && !f.uncommitted.any_on_luns();  // by a flush meanwhile
-  if (lost) return f.AskAgainIfSmall();
+  if (LostMeanwhile(f, whole)) {
+    return f.memory.empty() ? f.AskAgainIfSmall() : f.NoteLoss(ErrnoStatus(EIO, "a flush failed"));
+  }
   if (f.memory.changes() != whole.changes || f.memory.InFlight(kAllBytes)) return;
   f.memory.Clear();
   f.grant.small().Take(std::move(whole.bytes));

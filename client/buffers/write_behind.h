@@ -89,6 +89,8 @@ class WriteBehind {
   // One buffer, which is not in flight. As Flush.
   absl::Status FlushBuffer(FileState& f, const DirtyBufferRef& dirty_buffer,
                            const Interrupt* interrupt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  static bool LostMeanwhile(const FileState& f, const Whole& whole)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // What memory has of a small file gets blocks, as the controller does not take it.
   absl::Status Place(FileState& f, std::uint64_t at_bytes, const Interrupt* interrupt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);

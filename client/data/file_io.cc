@@ -218,11 +218,8 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     if (std::optional<Finding> first = LookForBlocks(f, {from, to}, write.refused))
       return *std::move(first);
   }
-  if (const auto unknown = f.grant.Cover(from, to - from, write.extents)) {
-    FetchRange range = allocate_from(*unknown);
-    range.allocate = range.allocate && !stays_small;
-    return Finding::Fetch(range);
-  }
+  // (Holes first: all that is missing then lies together.)
+  const std::optional<std::uint64_t> unknown = f.grant.Cover(from, to - from, write.extents);
   for (const Extent& extent : write.extents) {
     if (extent.state != ExtentState::kHole || stays_small) continue;
     const std::uint64_t at =
@@ -231,6 +228,11 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     if (at <= from) return Finding::Fail(*write.refused);
     write.data = write.data.first(at - from);
     return LookForWrite(f, write);
+  }
+  if (unknown) {
+    FetchRange range = allocate_from(*unknown);
+    range.allocate = range.allocate && !stays_small;
+    return Finding::Fetch(range);
   }
   // What is acknowledged and not committed would hold up its fsync. (What the kernel writes back is
   // acknowledged.)

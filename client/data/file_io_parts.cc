@@ -45,9 +45,10 @@ bool FileIo::MayNeedNoBlocks(const FileState& f, bool small, std::uint64_t end_b
 }
 
 // Then it needs no blocks: memory has all of the file, and the controller will take it from there.
+// (A write that is on its way to the LUNs may make it larger than that.)
 bool FileIo::StaysSmall(const FileState& f, bool small, const ByteRange& write) const {
   return MayNeedNoBlocks(f, small, write.to) && write.from <= f.attr.size_bytes() &&
-         f.WouldBeSmall(write.to, context_.session->small_file_bytes());
+         f.locks.empty() && f.WouldBeSmall(write.to, context_.session->small_file_bytes());
 }
 
 // What memory has of a small file that outgrows it, and its content. Where they get none, nothing
