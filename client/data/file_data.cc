@@ -93,7 +93,7 @@ absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, boo
 
 void FileDataImpl::UnregisterOpens(FileState& f) {
   (void)f.opens.Unregister();
-  if (!f.opens.any()) return CloseAtController(f.inode);
+  if (!f.opens.any()) return context_.TellClosed(f.inode, false);
   context_.RegisterOpens(f);
 }
 
@@ -133,10 +133,10 @@ void FileDataImpl::OnReplayed(const v1::Request& request, const v1::Reply& reply
   if (!request.has_create() || !request.create().open()) return;
   const std::uint64_t inode = reply.entry().attr().inode();
   const FileRef file = context_.table.Find(inode);
-  if (file == nullptr) return CloseAtController(inode);
+  if (file == nullptr) return context_.TellClosed(inode, false);
   MutexLock lock(file->mutex);  // until it is posted: an open of from now on comes behind it
   if (reply.error() != 0) file->ReplayFailed();
-  if (!file->opens.any()) return CloseAtController(inode);
+  if (!file->opens.any()) return context_.TellClosed(inode, false);
   context_.RegisterOpens(*file);  // who has opened it since
 }
 
@@ -167,12 +167,6 @@ bool FileDataImpl::LetGo(FileState& f) {
   // What is dirty goes first; and with the token, that nobody has the file open any more.
   if (!f.untold()) committer_.TellClosed(f);
   return f.grant.tail_allocated() && !f.grant.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
-}
-
-void FileDataImpl::CloseAtController(std::uint64_t inode) {
-  v1::Request request;
-  request.mutable_close()->set_inode(inode);
-  context_.session->Post(std::move(request));
 }
 
 std::unique_ptr<FileData> FileData::Create(const FileDataOptions& options, const Clock& clock,

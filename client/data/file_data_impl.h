@@ -197,7 +197,7 @@ class FileDataImpl : public FileData {
     MutexLock lock(file->mutex);
     const bool lets_go = file->unused() && file->locks.empty();
     // (It was to be told with what is not worth telling any more.)
-    if (lets_go && file->opens.Unregister()) CloseAtController(file->inode);
+    if (lets_go && file->opens.Unregister()) context_.TellClosed(file->inode, false);
     const std::uint64_t early_number = send(lets_go);
     if (early_number != 0 && lets_go) {
       file->TakeRemoved(removed);
@@ -247,7 +247,6 @@ class FileDataImpl : public FileData {
   absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
   // True: its tail cannot go without a token, which others have taken as they looked.
   bool LetGo(FileState& file);
-  void CloseAtController(std::uint64_t inode);
   // Tells the controller whether the file is open here, whatever it thinks.
   void UnregisterOpens(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void Reap();

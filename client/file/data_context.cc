@@ -122,4 +122,11 @@ void DataContext::RegisterOpens(FileState& file, std::function<void()> done) {
                  });
 }
 
+void DataContext::TellClosed(std::uint64_t inode, bool lowers_token) {
+  v1::Request request;
+  request.mutable_close()->set_inode(inode);
+  request.mutable_close()->set_lowers_token(lowers_token);
+  session->Post(std::move(request));
+}
+
 }  // namespace reel::client

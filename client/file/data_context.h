@@ -63,6 +63,9 @@ struct DataContext {
   void RegisterOpens(FileState& file, std::function<void()> done = nullptr)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
 
+  // Takes back what the controller knows of opens here; with `lowers_token` its token comes down.
+  void TellClosed(std::uint64_t inode, bool lowers_token);
+
   // Waits until the lease holds. REQUIRES: nothing entered, no lock held.
   absl::Status AwaitLease(const Interrupt* interrupt);
 

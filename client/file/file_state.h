@@ -8,8 +8,9 @@
 //   2. Blocks that are dirty or on their way in `uncommitted` are written ones in `grant`, where
 //      they are known, until a flush of the LUNs fails.
 //   3. What is dirty in `memory` is on no LUN yet; its blocks are held exclusively, known, and no
-//      holes, but where all of the file is there and short enough for the controller to take
-//      (`FirstWithoutBlock`). What is known and clean there is held exclusively, too.
+//      holes. (But where all of the file is there and short enough for the controller to take, or
+//      was refused by it: `FirstWithoutBlock`.) What is known and clean there is held exclusively,
+//      too.
 //   4. The token goes back when nobody is at work that its recall has to wait for (`drained`).
 //   5. With the session goes all that was granted, that is on its way back, registered or
 //      uncommitted, in one step (`Reset`).

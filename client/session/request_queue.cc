@@ -17,8 +17,9 @@ constexpr int kMaxFrameRequests = 256;
 // More than that leave at once.
 constexpr std::size_t kMostGathered = 32;
 
-// Requests that wait for no other host's tokens, and for which a recall of our own may wait. (Only
-// delayed attributes, under a token, has a time of its own for the last change.)
+// Requests that wait for no other host's data token, and for which a recall of our own may wait.
+// (Only delayed attributes, under a token, has a time of its own for the last change. They, alone
+// or with a commit, wait for the end of a directory's delegation at most.)
 bool IsForRecalls(const PendingCall& call) {
   const v1::Request& request = call.request;
   return call.under_token || request.has_layout_commit() || request.has_layout_return() ||

@@ -159,11 +159,7 @@ void Committer::TellClosed(FileState& f) {
   const bool lowers = f.done_writing();
   if (lowers) f.grant.Lower(kWholeFile, v1::TOKEN_SHARED);
   const bool closes = !f.opens.any() && f.opens.Unregister();
-  if (!closes && !lowers) return;
-  v1::Request request;
-  request.mutable_close()->set_inode(f.inode);
-  request.mutable_close()->set_lowers_token(lowers);
-  context_.session->Post(std::move(request));
+  if (closes || lowers) context_.TellClosed(f.inode, lowers);
 }
 
 void Committer::PutBackAttributes(const Plan& plan, FileState& f) {

@@ -128,7 +128,7 @@ class Committer {
   void SendCommit(const PlanRef& plan);
   void SendAttributes(const PlanRef& plan, const v1::SetAttr& delayed);
   void CommitAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
-  // Of the last request whose answer was missing.
+  // One of the plan's requests is answered: with the last one it is finished.
   void Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
   void AttributesRefused(const PlanRef& plan, const absl::Status& why);
   void Finish(const PlanRef& plan, const absl::Status& status);
