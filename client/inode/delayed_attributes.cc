@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "proto/convert.h"
+#include "proto/inode_flags.h"
 #include "proto/times.h"
 
 namespace reel::client {
@@ -23,7 +24,7 @@ bool Has(const SetAttr& set, std::uint32_t fields) {
 
 bool MayBeDelayed(const SetAttr& set, const v1::Attr& attr) {
   if (set.fields() == 0 || Has(set, ~kDelayableFields)) return false;
-  if (!S_ISREG(attr.mode()) || attr.xattrs() || attr.flags() != 0) return false;
+  if (!S_ISREG(attr.mode()) || attr.xattrs() || HasRules(attr.flags())) return false;
   return (attr.mode() & kSetId) == 0 && (!Has(set, SetAttr::MODE) || (set.mode() & kSetId) == 0);
 }
 

@@ -42,6 +42,8 @@ TEST(DelayedAttributes, OnlyAttributesWithoutSideEffectsAreDelayed) {
   attr = FileAttr();
   attr.set_flags(v1::INODE_FLAG_IMMUTABLE);
   EXPECT_FALSE(MayBeDelayed(Set(SetAttr::MODE, 0644), attr));
+  attr.set_flags(v1::INODE_FLAG_INLINE);
+  EXPECT_TRUE(MayBeDelayed(Set(SetAttr::MODE, 0644), attr)) << "a small file is like any other";
   attr = FileAttr();
   attr.set_mode(S_IFDIR | 0755);
   EXPECT_FALSE(MayBeDelayed(Set(SetAttr::MODE, 0700), attr)) << "it has no data token";

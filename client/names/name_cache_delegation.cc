@@ -14,6 +14,7 @@
 
 #include "client/names/name_cache.h"
 #include "proto/convert.h"
+#include "proto/inode_flags.h"
 #include "proto/protocol.h"
 
 namespace reel::client {
@@ -111,7 +112,7 @@ bool NameCache::IsAbsent(Node& directory, std::string_view name) {
 bool NameCache::IsSole(const Node& directory, const Node& child) const {
   return child.attr && Delegations::IsSole(directory.delegation, child.sole) &&
          (S_ISREG(child.attr->mode) || S_ISLNK(child.attr->mode)) && child.attr->nlink == 1 &&
-         child.attr->flags == 0 && !pending_changes_.TouchInode(child.attr->inode);
+         !HasRules(child.attr->flags) && !pending_changes_.TouchInode(child.attr->inode);
 }
 
 bool NameCache::IsEmptyDelegated(std::uint64_t inode) {

@@ -173,6 +173,25 @@ TEST_F(NameCacheDelegationTest, ACommitThatCrossesARemovalDoesNotUndoIt) {
   EXPECT_EQ(cache_.GetAttr(kFirst)->nlink, 0u);
 }
 
+TEST_F(NameCacheDelegationTest, WhereAFilesDataLieIsNoMatterOfItsName) {
+  Reserved(1);
+  ASSERT_TRUE(Create("a"));
+  v1::Request commit;
+  commit.mutable_layout_commit()->set_inode(kFirst);
+  v1::Reply reply;
+  v1::Attr& attr = *reply.mutable_attr()->mutable_attr();
+  attr = cache_.GetAttr(kFirst)->ToProto();
+  attr.set_change(attr.change() + 1);
+  attr.set_flags(v1::INODE_FLAG_INLINE | v1::INODE_FLAG_IMMUTABLE);
+  cache_.OnReply(commit, reply);
+  EXPECT_FALSE(Unlink("a"));
+  attr.set_change(attr.change() + 1);
+  attr.set_flags(v1::INODE_FLAG_INLINE);
+  cache_.OnReply(commit, reply);
+  EXPECT_TRUE(Rename("a", "b"));
+  EXPECT_TRUE(Unlink("b"));
+}
+
 TEST_F(NameCacheDelegationTest, ARecallEndsTheDelegation) {
   Reserved(2);
   ASSERT_TRUE(Create("a"));

@@ -68,7 +68,9 @@ class Player {
     const auto end =
         std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.seconds);
     while (!shared_.failed && std::chrono::steady_clock::now() < end) Step();
+    pthread_rwlock_rdlock(&shared_.shape);  // another one may still be at its last step
     for (std::uint64_t at = 0; at < shared_.size_bytes; at += kCell) CheckMapped(at / kCell);
+    pthread_rwlock_unlock(&shared_.shape);
     if (fsync(fd_) != 0) Die("fsync");
   }
 
