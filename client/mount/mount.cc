@@ -25,7 +25,7 @@ constexpr std::uint32_t kAbortedDrainMs = 2'000;
 // for a standby, and well within what systemd grants.
 constexpr std::uint32_t kWriteOutMs = 60'000;
 
-constexpr std::uint32_t kReadAheadKib = 4 * kMaxFuseRequestBytes / 1024;
+constexpr std::uint32_t kReadAheadKib = 4 * kUsualFuseRequestBytes / 1024;
 
 // The kernel starts a FUSE mount with 128 KiB of read-ahead, whatever the handshake says. Only
 // reads through the page cache see it, and a mount without it is merely slower there.
@@ -123,6 +123,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   fuse.threads = options_.threads;
   fuse.direct_io_mmap = options_.direct_io_mmap;
   fuse.uring = options_.uring;
+  fuse.awake = options_.awake;
   fuse.on_end = std::move(on_end);
   absl::StatusOr<std::unique_ptr<FuseSession>> mounted =
       FuseSession::Mount(fuse, FuseCallTable(), &*file_system_);

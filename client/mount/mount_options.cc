@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "proto/address.h"
@@ -67,6 +69,22 @@ absl::StatusOr<std::uint32_t> Number(absl::string_view option, std::string_view 
                               ": wants a number from ", least, " to ", most));
   }
   return value;
+}
+
+template <typename Choice>
+absl::Status Choose(absl::string_view option, std::string_view word,
+                    std::initializer_list<std::pair<const char*, Choice>> choices, Choice& chosen) {
+  std::vector<absl::string_view> words;
+  for (const auto& [name, choice] : choices) {
+    words.push_back(name);
+    if (name != word) continue;
+    chosen = choice;
+    return absl::OkStatus();
+  }
+  const absl::string_view last = words.back();
+  words.pop_back();
+  return Wrong(absl::StrCat("option ", option, "=", absl::string_view(word.data(), word.size()),
+                            ": wants ", absl::StrJoin(words, ", "), " or ", last));
 }
 
 absl::Status AddMdcs(absl::string_view list, MountOptions& options) {
@@ -132,25 +150,21 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
   } else if (key == "log") {
     options.log_file = value;
   } else if (key == "cache") {
-    constexpr std::pair<std::string_view, CacheChoice> kChoices[] = {
-        {"auto", CacheChoice::kAuto},
-        {"direct", CacheChoice::kDirect},
-        {"page", CacheChoice::kPageCache}};
-    const auto* choice = std::find_if(std::begin(kChoices), std::end(kChoices),
-                                      [&](const auto& pair) { return pair.first == value; });
-    if (choice == std::end(kChoices)) {
-      return Wrong(absl::StrCat("option cache=", value, ": wants auto, direct or page"));
-    }
-    options.cache = choice->second;
+    return Choose(key, value,
+                  {{"auto", CacheChoice::kAuto},
+                   {"direct", CacheChoice::kDirect},
+                   {"page", CacheChoice::kPageCache}},
+                  options.cache);
   } else if (key == "uring") {
-    constexpr std::pair<std::string_view, UringChoice> kChoices[] = {
-        {"auto", UringChoice::kAuto}, {"on", UringChoice::kOn}, {"off", UringChoice::kOff}};
-    const auto* choice = std::find_if(std::begin(kChoices), std::end(kChoices),
-                                      [&](const auto& pair) { return pair.first == value; });
-    if (choice == std::end(kChoices)) {
-      return Wrong(absl::StrCat("option uring=", value, ": wants auto, on or off"));
-    }
-    options.uring = choice->second;
+    return Choose(
+        key, value,
+        {{"auto", UringChoice::kAuto}, {"on", UringChoice::kOn}, {"off", UringChoice::kOff}},
+        options.uring);
+  } else if (key == "awake") {
+    return Choose(
+        key, value,
+        {{"auto", AwakeChoice::kAuto}, {"on", AwakeChoice::kOn}, {"off", AwakeChoice::kOff}},
+        options.awake);
   } else if (key == "readahead") {
     absl::StatusOr<std::uint64_t> size = ParseSize(value);
     if (!size.ok()) return Wrong(absl::StrCat("option readahead: ", size.status().message()));
@@ -387,6 +401,8 @@ Options:
   nommap                      with cache=auto: behave as on kernels before 6.6
   uring=auto|on|off           FUSE over io_uring: where the kernel offers it (auto), or the mount
                               fails (on), or never (auto)
+  awake=auto|on|off           idle CPUs do not sleep while requests come close together: in virtual
+                              machines that can (auto), anywhere, or nowhere (auto)
   nokeepnames                 the kernel asks for every name of a path, each time
   soft                        calls fail with ETIMEDOUT after 30 s without a controller
   timeout=MS                  soft, after that many milliseconds

@@ -16,8 +16,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/fuse/connection/uring_choice.h"
 #include "client/fuse/open_mode.h"
+#include "client/fuse/request/fuse_choices.h"
 #include "client/inode/atime_policy.h"
 #include "client/mount/mount_flags.h"
 #include "proto/tls/tls.h"
@@ -63,6 +63,7 @@ struct MountOptions {
   bool allow_other = false;
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6
   UringChoice uring = UringChoice::kAuto;
+  AwakeChoice awake = AwakeChoice::kAuto;
   bool netdev = false;   // it says so itself that it is of the network (_netdev)
   bool remount = false;  // what is mounted there changes; named options alone
   bool foreground = false;

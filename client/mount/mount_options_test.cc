@@ -105,9 +105,9 @@ TEST(Remount, ARemountChangesTheNamedOptions) {
 TEST(Remount, ARemountNamesUnchangeableOptions) {
   const MountOptions now = WithOptions("mdc=a,luns=/x");
   const std::pair<const char*, const char*> rows[] = {
-      {"mdc=b", "mdc"},       {"luns=/y", "luns"},         {"cache=page", "cache"},
-      {"uring=on", "uring"},  {"log=/y", "log"},           {"noallow_other", "allow_other"},
-      {"dirsync", "dirsync"}, {"frobnicate", "frobnicate"}};
+      {"mdc=b", "mdc"},       {"luns=/y", "luns"},    {"cache=page", "cache"},
+      {"uring=on", "uring"},  {"log=/y", "log"},      {"noallow_other", "allow_other"},
+      {"dirsync", "dirsync"}, {"awake=off", "awake"}, {"frobnicate", "frobnicate"}};
   for (const auto& [list, named] : rows) {
     EXPECT_THAT(std::string(Remounted(now, list).status().message()), HasSubstr(named)) << list;
   }
@@ -142,6 +142,9 @@ TEST(MountOptions, Table) {
   EXPECT_EQ(WithOptions("uring=auto").uring, UringChoice::kAuto);
   EXPECT_EQ(WithOptions("uring=on").uring, UringChoice::kOn);
   EXPECT_EQ(WithOptions("uring=off").uring, UringChoice::kOff);
+  EXPECT_EQ(WithOptions("ro").awake, AwakeChoice::kAuto);
+  EXPECT_EQ(WithOptions("awake=on").awake, AwakeChoice::kOn);
+  EXPECT_EQ(WithOptions("awake=off").awake, AwakeChoice::kOff);
   EXPECT_TRUE(WithOptions("rw").keep_names);
   EXPECT_FALSE(WithOptions("nokeepnames").keep_names);
   EXPECT_TRUE(WithOptions("ro").read_only);
@@ -195,7 +198,9 @@ TEST(MountOptions, ErrorsNameTheWord) {
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "mdc=a,ro,b"}), HasSubstr("unknown option b"));
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "colour=red"}), HasSubstr("colour="));
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "cache=fast"}), HasSubstr("cache=fast"));
-  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "uring=yes"}), HasSubstr("uring=yes"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "uring=yes"}),
+              HasSubstr("uring=yes: wants auto, on or off"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "awake=1"}), HasSubstr("awake=1"));
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "threads=0"}), HasSubstr("threads=0"));
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "mdc=a:0"}), HasSubstr("a:0"));
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "mdc=a:99999"}), HasSubstr("a:99999"));

@@ -31,6 +31,7 @@ const char* FixedOption(const MountOptions& now, const MountOptions& wanted) {
       {"cache", now.cache == wanted.cache},
       {"nommap", now.direct_io_mmap == wanted.direct_io_mmap},
       {"uring", now.uring == wanted.uring},
+      {"awake", now.awake == wanted.awake},
       {"nokeepnames", now.keep_names == wanted.keep_names},
       {"threads", now.threads == wanted.threads},
       {"allow_other", now.allow_other == wanted.allow_other},

@@ -80,6 +80,22 @@ Finding OverUringFinding(const std::string& parameter) {
                    ", and mount anew; at boot: `options fuse enable_uring=1` in /etc/modprobe.d"));
 }
 
+constexpr char kMaxPages[] = "/sys/fs/fuse/max_pages_limit";
+
+Finding RequestFinding(const std::string& max_pages) {
+  constexpr int kWanted = 1024;
+  int pages = 0;
+  if (!absl::SimpleAtoi(max_pages, &pages)) {
+    return Finding::Ok("fuse", "requests", "are of up to 1 MiB in this kernel");
+  }
+  if (pages >= kWanted) return Finding::Ok("fuse", "requests", "are of up to 4 MiB");
+  return Finding::Warning(
+      "fuse", "requests",
+      absl::StrCat("are of up to ", pages,
+                   " pages: a large read or write goes to fewer LUNs at once"),
+      "sysctl fs.fuse.max_pages_limit=1024, and mount anew; at boot: the same in /etc/sysctl.d");
+}
+
 }  // namespace
 
 Finding KernelFinding(std::string_view release) {
@@ -123,6 +139,7 @@ std::vector<Finding> FuseFindings(const HostTrees& trees) {
         "mount -t fusectl fusectl /sys/fs/fuse/connections"));
   }
   findings.push_back(OverUringFinding(TextAt(trees.sys + kEnableUring)));
+  findings.push_back(RequestFinding(TextAt(trees.proc + kMaxPages)));
   return findings;
 }
 

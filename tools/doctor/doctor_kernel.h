@@ -16,7 +16,7 @@ namespace reel::tools {
 
 // Which version, and what it cannot do for a mount. `release`: as uname(2) has it.
 Finding KernelFinding(std::string_view release);
-// /dev/fuse, fusectl, and whether requests may come by io_uring.
+// /dev/fuse, fusectl, whether requests may come by io_uring, and how large they may be.
 std::vector<Finding> FuseFindings(const HostTrees& trees);
 // Of io_uring_setup(2), called without a place for its answer: EFAULT where it is allowed.
 Finding UringFinding(int error);

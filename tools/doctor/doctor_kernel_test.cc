@@ -108,6 +108,16 @@ TEST_F(DoctorTest, AKernelThatDoesNotOfferFuseOverIoUringIsNoticed) {
   EXPECT_EQ(finding().level, Level::kOk);
 }
 
+TEST_F(DoctorTest, AKernelWhoseFuseCutsLargeRequestsIsNoticed) {
+  const auto finding = [this] { return FuseFindings(trees_).at(3); };
+  EXPECT_EQ(finding().level, Level::kOk) << "an older kernel: nothing can be done";
+  Write("/proc/sys/fs/fuse/max_pages_limit", "256\n");
+  EXPECT_EQ(finding().level, Level::kWarning);
+  EXPECT_THAT(finding().todo, HasSubstr("sysctl fs.fuse.max_pages_limit=1024"));
+  Write("/proc/sys/fs/fuse/max_pages_limit", "1024\n");
+  EXPECT_EQ(finding().level, Level::kOk);
+}
+
 TEST_F(DoctorTest, PathsOfAMultipathDeviceAreCounted) {
   Write("/sys/block/dm-3/dm/uuid", "mpath-36001405aaaa\n");
   Write("/sys/block/dm-3/dm/name", "meta1\n");

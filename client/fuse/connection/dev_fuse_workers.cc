@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::size_t kPageBytes = kIoAlignment;
 constexpr std::size_t kWriteHeaderBytes = sizeof(fuse_in_header) + sizeof(fuse_write_in);
-constexpr std::size_t kRequestBytes = kWriteHeaderBytes + kMaxFuseRequestBytes;
 constexpr int kWakeSignal = SIGUSR2;
 
 void IgnoreSignal(int) {}
@@ -30,12 +29,13 @@ void IgnoreSignal(int) {}
 // A request starts so that a WRITE's payload begins on the second page of the buffer.
 class DevFuseWorkers::Request final : public KernelRequest {
  public:
-  explicit Request(const FuseDispatcher& dispatcher)
-      : dispatcher_(dispatcher), buffer_(kPageBytes + kMaxFuseRequestBytes) {}
+  Request(const FuseDispatcher& dispatcher, std::uint32_t request_bytes)
+      : dispatcher_(dispatcher), buffer_(kPageBytes + request_bytes) {}
 
   char* memory() const {
     return reinterpret_cast<char*>(buffer_.data()) + kPageBytes - kWriteHeaderBytes;
   }
+  std::size_t most_bytes() const { return buffer_.size() - kPageBytes + kWriteHeaderBytes; }
   // So many bytes have been put there.
   void Took(std::size_t length_bytes) {
     Show(memory(), length_bytes, buffer_.span().subspan(kPageBytes));
@@ -50,7 +50,8 @@ class DevFuseWorkers::Request final : public KernelRequest {
 };
 
 struct DevFuseWorkers::Worker {
-  explicit Worker(const FuseDispatcher& dispatcher) : request(dispatcher) {}
+  Worker(const FuseDispatcher& dispatcher, std::uint32_t request_bytes)
+      : request(dispatcher, request_bytes) {}
 
   Request request;
   std::thread thread;
@@ -83,7 +84,7 @@ bool DevFuseWorkers::Start() {
 bool DevFuseWorkers::StartWorker() {
   Reap();
   if (running_ >= options_.max_threads) return false;
-  workers_.push_back(std::make_unique<Worker>(dispatcher_));
+  workers_.push_back(std::make_unique<Worker>(dispatcher_, options_.request_bytes));
   Worker& worker = *workers_.back();
   idle_.fetch_add(1, std::memory_order_relaxed);
   try {
@@ -117,7 +118,8 @@ void DevFuseWorkers::Run(Worker& worker) {
 
 bool DevFuseWorkers::ServeOne(Worker& worker) {
   worker.reading.store(true, std::memory_order_relaxed);
-  const ssize_t length = ::read(dispatcher_.fd(), worker.request.memory(), kRequestBytes);
+  const ssize_t length =
+      ::read(dispatcher_.fd(), worker.request.memory(), worker.request.most_bytes());
   worker.reading.store(false, std::memory_order_relaxed);
   if (length < 0) {
     // ENOENT: the request was interrupted before we had it.

@@ -30,6 +30,7 @@ class DevFuseWorkers {
   struct Options {
     std::uint32_t threads = 0;  // idle workers kept
     std::uint32_t max_threads = 0;
+    std::uint32_t request_bytes = kUsualFuseRequestBytes;
     std::function<void()> on_end;  // called by a worker when the connection has ended
   };
   DevFuseWorkers(Options options, FuseDispatcher& dispatcher, DirectGate& gate);

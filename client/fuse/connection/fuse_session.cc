@@ -54,6 +54,8 @@ FuseSession::FuseSession(const Options& options, UringChoice uring)
     : options_(options),
       uring_choice_(uring),
       dispatcher_({.max_background = LimitBy(uring, options_.max_background),
+                   .request_bytes = options_.request_bytes,
+                   .awake = options_.awake,
                    .direct_io_mmap = options_.direct_io_mmap,
                    .wants_uring = [this] { return uring_ != nullptr; },
                    .on_handshake =
@@ -66,6 +68,7 @@ FuseSession::FuseSession(const Options& options, UringChoice uring)
             [this](const DirectGate::Parked& parked, int error) { AnswerParked(parked, error); }),
       dev_fuse_({.threads = options_.threads,
                  .max_threads = options_.max_threads,
+                 .request_bytes = options_.request_bytes,
                  .on_end = [this] { End(); }},
                 dispatcher_, gate_) {}
 
@@ -112,9 +115,9 @@ absl::StatusOr<std::unique_ptr<FuseSession>> FuseSession::TryMount(const Options
 
 absl::Status FuseSession::PrepareUring() {
   if (uring_choice_ == UringChoice::kOff) return absl::OkStatus();
-  auto server =
-      UringServer::Create(UringServer::ForThisMachine(options_.threads, options_.max_threads),
-                          dispatcher_, gate_, [this] { End(); });
+  auto server = UringServer::Create(
+      UringServer::ForThisMachine(options_.threads, options_.max_threads, options_.request_bytes),
+      dispatcher_, gate_, [this] { End(); });
   if (!server.ok()) return absl::UnimplementedError(server.status().message());
   uring_ = *std::move(server);
   return absl::OkStatus();

@@ -21,8 +21,8 @@
 #include "client/base/wait_limits.h"
 #include "client/fuse/connection/connection_abort.h"
 #include "client/fuse/connection/dev_fuse_workers.h"
-#include "client/fuse/connection/uring_choice.h"
 #include "client/fuse/request/direct_gate.h"
+#include "client/fuse/request/fuse_choices.h"
 #include "client/fuse/request/fuse_dispatcher.h"
 #include "client/fuse/request/kernel_request.h"
 #include "client/fuse/uring/uring_server.h"
@@ -45,6 +45,8 @@ class FuseSession {
     DirectGate::Options direct{
         .max_served = kMaxDirectServed, .max_parked = kMaxDirectParked, .stall_ms = kDirectStallMs};
     UringChoice uring = UringChoice::kAuto;
+    AwakeChoice awake = AwakeChoice::kAuto;
+    std::uint32_t request_bytes = FuseRequestBytesHere();  // of a READ or WRITE, at most
     // Asks for shared mappings of FOPEN_DIRECT_IO files (kernel 6.6 and later).
     bool direct_io_mmap = true;
     // Called once, by a worker, when somebody has unmounted the file system or broken the
@@ -94,7 +96,7 @@ class FuseSession {
 
   // Whether files opened with FOPEN_DIRECT_IO can be mapped shared.
   static bool MapsDirectFiles();
-  // Page-aligned memory for a reply's data, kMaxFuseRequestBytes long. It overlaps the payload of
+  // Page-aligned memory for a reply's data, `request_bytes` long. It overlaps the payload of
   // a WRITE, and of no READ or READDIR.
   static std::span<std::byte> ReplyBuffer();
   // Whether the READ or WRITE being served comes from the page cache rather than from an

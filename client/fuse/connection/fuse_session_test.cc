@@ -41,13 +41,18 @@ struct Seen {
   std::atomic<int> page_reads{0};
   std::atomic<int> waiting{0};
   std::atomic<int> lookups{0};
-  std::uint64_t kept_ns = 0;  // for how long the kernel may take names for valid
+  std::atomic<std::size_t> most_bytes{0};  // of a read or write
+  std::uint64_t kept_ns = 0;               // for how long the kernel may take names for valid
   std::promise<void> release;
   std::shared_future<void> released{release.get_future()};
 };
 
 Seen& Self(fuse_req_t req) {
   return *static_cast<Seen*>(fuse_req_userdata(req));
+}
+
+void NoteSize(Seen& seen, std::size_t bytes) {
+  if (bytes > seen.most_bytes) seen.most_bytes = bytes;
 }
 
 v1::Attr AttrOf(fuse_ino_t inode) {
@@ -77,6 +82,7 @@ fuse_lowlevel_ops Table() {
   ops.read = [](fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info*) {
     Seen& seen = Self(req);
     ++(FuseSession::IsPageCacheRequest() ? seen.page_reads : seen.direct_reads);
+    NoteSize(seen, size);
     if (offset == 4096) {
       ++seen.waiting;
       seen.released.wait();
@@ -88,6 +94,7 @@ fuse_lowlevel_ops Table() {
   ops.write = [](fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t,
                  fuse_file_info*) {
     Self(req).write_aligned = reinterpret_cast<std::uintptr_t>(data) % kIoAlignment == 0;
+    NoteSize(Self(req), size);
     fuse_reply_write(req, size);
   };
   return ops;
@@ -145,6 +152,25 @@ TEST_P(FuseSessionTest, AWritesPayloadFallsOnAPage) {
   ASSERT_GE(file, 0) << std::strerror(errno);
   EXPECT_EQ(pwrite(file, "abc", 3, 100), 3);
   EXPECT_TRUE(seen_.write_aligned);
+  close(file);
+}
+
+// (Where fs.fuse.max_pages_limit is as the kernel has it, that is a MiB.)
+TEST_P(FuseSessionTest, ARequestIsAsLargeAsTheKernelsLimitAllows) {
+  Mount();
+  const std::size_t most = FuseRequestBytesHere();
+  const int file = OpenFile();
+  ASSERT_GE(file, 0) << std::strerror(errno);
+  AlignedBuffer bytes(2 * most);
+  std::memset(bytes.data(), 'y', bytes.size());
+  EXPECT_EQ(pwrite(file, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  EXPECT_EQ(seen_.most_bytes, most);
+  EXPECT_TRUE(seen_.write_aligned);
+  seen_.most_bytes = 0;
+  EXPECT_EQ(pread(file, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  EXPECT_EQ(seen_.most_bytes, most);
+  EXPECT_EQ(std::count(bytes.data(), bytes.data() + bytes.size(), std::byte{'x'}),
+            static_cast<std::ptrdiff_t>(bytes.size()));
   close(file);
 }
 

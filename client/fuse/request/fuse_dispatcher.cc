@@ -117,6 +117,7 @@ const FuseDispatcher& FuseDispatcher::CurrentDispatcher() {
 }
 
 void FuseDispatcher::Serve(KernelRequest& request) {
+  if (awake_cpus_ != nullptr) awake_cpus_->NoteRequest();
   served = {this, &request};
   if (request.opcode() == kOpStatx) request.header().opcode = FUSE_GETATTR;
   if (request.opcode() == kOpTmpfile) request.header().opcode = FUSE_CREATE;
@@ -130,8 +131,8 @@ void FuseDispatcher::Serve(KernelRequest& request) {
 void FuseDispatcher::OnInit(void*, fuse_conn_info* connection) {
   const Options& options = served.dispatcher->options_;
   connection->want = connection->capable & kWantedCapabilities;
-  connection->max_write = kMaxFuseRequestBytes;
-  connection->max_readahead = kMaxFuseRequestBytes;
+  connection->max_write = kUsualFuseRequestBytes;
+  connection->max_readahead = kUsualFuseRequestBytes;
   connection->max_background = options.max_background;
   connection->congestion_threshold = options.max_background * 3 / 4;
 }
@@ -167,6 +168,11 @@ ssize_t FuseDispatcher::ReplyInit(KernelRequest& request, const iovec* parts) {
     out.flags |= FUSE_INIT_EXT;
     out.flags2 |= kOverIoUringFlags2;
     promised_uring_.store(true, std::memory_order_release);
+  }
+  if ((out.flags & FUSE_MAX_PAGES) != 0) {  // libfuse 3.14 asks for no more than a MiB
+    out.max_write = options_.request_bytes;
+    out.max_pages =
+        static_cast<std::uint16_t>(options_.request_bytes / static_cast<unsigned>(getpagesize()));
   }
   fuse_out_header header;
   std::memcpy(&header, parts[0].iov_base, sizeof(header));

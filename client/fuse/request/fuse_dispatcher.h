@@ -13,11 +13,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/fuse/request/awake_cpus.h"
 #include "client/fuse/request/kernel_request.h"
+#include "client/fuse/request/request_bytes.h"
 
 struct fuse_conn_info;
 struct fuse_lowlevel_ops;
@@ -30,6 +33,8 @@ class FuseDispatcher {
  public:
   struct Options {
     std::uint32_t max_background = 0;
+    std::uint32_t request_bytes = kUsualFuseRequestBytes;  // of a READ or WRITE, at most
+    AwakeChoice awake = AwakeChoice::kOff;
     // Asks for shared mappings of FOPEN_DIRECT_IO files (kernel 6.6 and later).
     bool direct_io_mmap = true;
     // Called by the thread that answers the handshake, before and after it does. The former says
@@ -38,7 +43,8 @@ class FuseDispatcher {
     std::function<void()> on_handshake = {};
   };
 
-  explicit FuseDispatcher(Options options) : options_(std::move(options)) {}
+  explicit FuseDispatcher(Options options)
+      : options_(std::move(options)), awake_cpus_(AwakeCpus::Create(options_.awake)) {}
   FuseDispatcher(const FuseDispatcher&) = delete;
   FuseDispatcher& operator=(const FuseDispatcher&) = delete;
   ~FuseDispatcher();
@@ -74,6 +80,7 @@ class FuseDispatcher {
   ssize_t ReplyInit(KernelRequest& request, const iovec* parts);
 
   const Options options_;
+  const std::unique_ptr<AwakeCpus> awake_cpus_;  // perhaps none
   fuse_session* session_ = nullptr;
   int fd_ = -1;
   std::atomic<bool> direct_io_mmap_{false};

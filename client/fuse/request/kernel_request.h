@@ -15,9 +15,6 @@ struct iovec;
 
 namespace reel::client {
 
-// The largest READ and WRITE: what libfuse 3.14 negotiates at most, and the kernel's default limit.
-inline constexpr std::uint32_t kMaxFuseRequestBytes = 1 << 20;
-
 // Opcodes newer than this system's <linux/fuse.h>.
 inline constexpr std::uint32_t kOpTmpfile = 51;
 inline constexpr std::uint32_t kOpStatx = 52;
@@ -40,7 +37,7 @@ class KernelRequest {
   // As the kernel sent it: the header's may be changed for libfuse.
   std::uint32_t opcode() const { return opcode_; }
 
-  // Page-aligned memory for a reply's data, kMaxFuseRequestBytes long. It overlaps the payload of
+  // Page-aligned memory for a reply's data, as long as a request may be. It overlaps the payload of
   // the request, of which READ and READDIR have none.
   std::span<std::byte> reply_buffer() const { return reply_buffer_; }
 

@@ -19,9 +19,9 @@ constexpr std::size_t kLargeBytes = 64 << 10;
 
 }  // namespace
 
-void UringEntry::Place(std::byte* memory, std::uint16_t queue, UringResident* home) {
-  pieces_ = {iovec{memory, sizeof(UringHeader)},
-             iovec{memory + kIoAlignment, kMaxFuseRequestBytes}};
+void UringEntry::Place(std::span<std::byte> memory, std::uint16_t queue, UringResident* home) {
+  const std::span<std::byte> payload = memory.subspan(kIoAlignment);
+  pieces_ = {iovec{memory.data(), sizeof(UringHeader)}, iovec{payload.data(), payload.size()}};
   queue_ = queue;
   home_ = home;
 }
@@ -35,7 +35,7 @@ bool UringEntry::Take() {
   const std::uint32_t payload_bytes = head().entry.payload_bytes;
   const std::size_t rest = sizeof(header) + payload_bytes;
   const std::size_t argument = header.len - rest;
-  if (payload_bytes > kMaxFuseRequestBytes || header.len < rest ||
+  if (payload_bytes > most_payload_bytes() || header.len < rest ||
       argument > sizeof(head().op_in) || !HasItsBytes(header, payload_bytes)) {
     spdlog::error("a request of {} bytes, of which {} payload: refused", header.len, payload_bytes);
     ReplyError(EIO);
@@ -50,7 +50,7 @@ bool UringEntry::Take() {
   std::memcpy(begin, &header, sizeof(header));
   std::memcpy(begin + sizeof(header), head().op_in, argument);
   if (pad != 0) std::memmove(payload() - pad, payload(), payload_bytes);
-  Show(begin, header.len, {reinterpret_cast<std::byte*>(payload()), kMaxFuseRequestBytes});
+  Show(begin, header.len, {reinterpret_cast<std::byte*>(payload()), most_payload_bytes()});
   return true;
 }
 
@@ -65,7 +65,7 @@ bool UringEntry::HasItsBytes(const fuse_in_header& header, std::uint32_t payload
 ssize_t UringEntry::Reply(const iovec* parts, int count) {
   std::size_t length = 0;
   for (int i = 1; i < count; ++i) length += parts[i].iov_len;
-  if (length > kMaxFuseRequestBytes || parts[0].iov_len != sizeof(fuse_out_header)) {
+  if (length > most_payload_bytes() || parts[0].iov_len != sizeof(fuse_out_header)) {
     errno = EINVAL;
     return -1;
   }
@@ -96,7 +96,7 @@ void UringEntry::ReplyError(int error) {
 }
 
 void UringEntry::GiveBack() {
-  madvise(payload(), kMaxFuseRequestBytes, MADV_DONTNEED);
+  madvise(payload(), most_payload_bytes(), MADV_DONTNEED);
   large_ = false;
 }
 

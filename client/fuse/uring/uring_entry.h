@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "client/fuse/request/kernel_request.h"
 #include "client/fuse/uring/uring_protocol.h"
@@ -24,7 +25,7 @@ class UringResident;
 class UringEntry final : public KernelRequest {
  public:
   // `memory`: as UringMemory has it.
-  void Place(std::byte* memory, std::uint16_t queue, UringResident* home);
+  void Place(std::span<std::byte> memory, std::uint16_t queue, UringResident* home);
 
   std::uint16_t queue() const { return queue_; }
   // The resident whose entry this is; null: a spare one.
@@ -50,6 +51,7 @@ class UringEntry final : public KernelRequest {
   bool HasItsBytes(const fuse_in_header& header, std::uint32_t payload_bytes) const;
   UringHeader& head() const { return *static_cast<UringHeader*>(pieces_[0].iov_base); }
   char* payload() const { return static_cast<char*>(pieces_[1].iov_base); }
+  std::size_t most_payload_bytes() const { return pieces_[1].iov_len; }
 
   std::array<iovec, 2> pieces_{};
   UringResident* home_ = nullptr;

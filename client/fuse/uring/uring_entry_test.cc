@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "client/fuse/request/request_bytes.h"
 #include "client/fuse/uring/uring_memory.h"
 #include "volume/base/aligned_buffer.h"
 
@@ -20,7 +21,7 @@ namespace {
 class UringEntryTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto memory = UringMemory::Map(2);
+    auto memory = UringMemory::Map(2, kUsualFuseRequestBytes);
     ASSERT_TRUE(memory.ok()) << memory.status();
     memory_.emplace(*std::move(memory));
     entry_.Place(memory_->Of(1), 3, nullptr);

@@ -5,18 +5,13 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "client/fuse/request/kernel_request.h"
 #include "volume/base/aligned_buffer.h"
 
 namespace reel::client {
-namespace {
 
-constexpr std::size_t kEntryBytes = kIoAlignment + kMaxFuseRequestBytes;
-
-}  // namespace
-
-absl::StatusOr<UringMemory> UringMemory::Map(std::size_t entries) {
-  const std::size_t length_bytes = entries * kEntryBytes;
+absl::StatusOr<UringMemory> UringMemory::Map(std::size_t entries, std::size_t payload_bytes) {
+  const std::size_t entry_bytes = kIoAlignment + payload_bytes;
+  const std::size_t length_bytes = entries * entry_bytes;
   void* begin = mmap(nullptr, length_bytes, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (begin == MAP_FAILED) {
@@ -24,18 +19,16 @@ absl::StatusOr<UringMemory> UringMemory::Map(std::size_t entries) {
   }
   madvise(begin, length_bytes, MADV_DONTDUMP);
   madvise(begin, length_bytes, MADV_NOHUGEPAGE);  // an entry may see small requests alone
-  return UringMemory(static_cast<std::byte*>(begin), length_bytes);
+  return UringMemory(static_cast<std::byte*>(begin), length_bytes, entry_bytes);
 }
 
 UringMemory::UringMemory(UringMemory&& other) noexcept
-    : begin_(std::exchange(other.begin_, nullptr)), length_bytes_(other.length_bytes_) {}
+    : begin_(std::exchange(other.begin_, nullptr)),
+      length_bytes_(other.length_bytes_),
+      entry_bytes_(other.entry_bytes_) {}
 
 UringMemory::~UringMemory() {
   if (begin_ != nullptr) munmap(begin_, length_bytes_);
-}
-
-std::byte* UringMemory::Of(std::size_t entry) const {
-  return begin_ + entry * kEntryBytes;
 }
 
 }  // namespace reel::client

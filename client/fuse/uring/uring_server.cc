@@ -45,7 +45,8 @@ std::uint32_t KeepersFor(std::uint32_t queues) {
 }  // namespace
 
 UringServer::Options UringServer::ForThisMachine(std::uint32_t idle_threads,
-                                                 std::uint32_t max_threads) {
+                                                 std::uint32_t max_threads,
+                                                 std::uint32_t request_bytes) {
   const auto queues = static_cast<std::uint32_t>(PossibleCpus().size());
   std::vector<int> cpus = OnlineCpus();
   const auto share = kMaxUringResidents / static_cast<std::uint32_t>(cpus.size());
@@ -53,6 +54,7 @@ UringServer::Options UringServer::ForThisMachine(std::uint32_t idle_threads,
           .cpus = std::move(cpus),
           .entries = UringEntriesOfAQueue(queues),
           .residents = std::clamp(share, 2u, std::max(2u, idle_threads)),
+          .request_bytes = request_bytes,
           .helpers = {.idle = idle_threads, .max = max_threads}};
 }
 
@@ -61,7 +63,7 @@ absl::StatusOr<std::unique_ptr<UringServer>> UringServer::Create(const Options& 
                                                                  DirectGate& gate,
                                                                  std::function<void()> on_end) {
   absl::StatusOr<UringMemory> memory =
-      UringMemory::Map(std::size_t{options.queues} * options.entries);
+      UringMemory::Map(std::size_t{options.queues} * options.entries, options.request_bytes);
   if (!memory.ok()) return memory.status();
   CpuBinding::Learn();
   AllowManyFiles();

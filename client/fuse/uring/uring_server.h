@@ -44,10 +44,12 @@ class UringServer {
     std::vector<int> cpus;        // those online: their queues have residents
     std::uint32_t entries = 0;    // of a queue
     std::uint32_t residents = 0;  // of them, of an online CPU
+    std::uint32_t request_bytes = kUsualFuseRequestBytes;
     UringHelpers::Options helpers;
   };
   // As this machine has CPUs.
-  static Options ForThisMachine(std::uint32_t idle_threads, std::uint32_t max_threads);
+  static Options ForThisMachine(std::uint32_t idle_threads, std::uint32_t max_threads,
+                                std::uint32_t request_bytes);
 
   // Starts all threads; nothing is asked of the kernel's FUSE yet. An error says what is missing.
   static absl::StatusOr<std::unique_ptr<UringServer>> Create(const Options& options,
