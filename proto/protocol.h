@@ -46,6 +46,10 @@ inline constexpr int kMaxReads = 64;
 inline constexpr std::uint64_t kMaxNewFileBytes = std::uint64_t{1} << 20;
 // The largest file whose bytes lie in its inode's record.
 inline constexpr std::uint32_t kMaxSmallFileBytes = 16 << 10;
+// Where nobody has said otherwise: half of the files of a tree of sources, and small records beside
+// footage. Larger ones would gain less for the room that they take in the metadata store
+// (docs/performance.md).
+inline constexpr std::uint32_t kDefaultSmallFileBytes = 4 << 10;
 
 // As a peer said it; who said nothing, or what cannot be, speaks version 1.
 ProtocolRange ProtocolOf(std::uint32_t oldest, std::uint32_t newest);

@@ -34,7 +34,7 @@ class SessionTerms {
     delegates_names_.store((hello.features() & kNames) == kNames);
     commits_wait_.store(false);
     delays_attributes_.store((hello.features() & v1::FEATURE_DELAYED_ATTRIBUTES) != 0);
-    small_file_bytes_.store(std::min(hello.small_file_bytes(), kMaxSmallFileBytes));
+    SetSmallFileBytes(hello.small_file_bytes());
     looks_ahead_.store((hello.features() & v1::FEATURE_LOOK_AHEAD) != 0);
     takes_reads_together_.store((hello.features() & v1::FEATURE_ACCESSED) != 0);
     commits_attributes_.store((hello.features() & v1::FEATURE_COMMIT_ATTRIBUTES) != 0);
@@ -42,7 +42,11 @@ class SessionTerms {
   }
   void SetSession(std::uint64_t id) { session_id_.store(id); }
   void SetKey(std::uint64_t key) { key_.store(key); }
-  void SetCommitsWait(bool wait) { commits_wait_.store(wait); }
+  // By the answer to Renew.
+  void Renewed(const v1::Reply& reply) {
+    commits_wait_.store(reply.commits_wait());
+    if (reply.has_small_file_bytes()) SetSmallFileBytes(reply.small_file_bytes());
+  }
 
   // The map by which this host reaches the LUNs; it never goes back.
   void TookMap(std::uint64_t generation) {
@@ -65,6 +69,10 @@ class SessionTerms {
   bool squashed() const { return squashed_.load(); }
 
  private:
+  void SetSmallFileBytes(std::uint32_t bytes) {
+    small_file_bytes_.store(std::min(bytes, kMaxSmallFileBytes));
+  }
+
   std::atomic<std::uint64_t> session_id_{0};
   std::atomic<std::uint64_t> key_{0};
   std::atomic<std::uint64_t> map_generation_{0};

@@ -11,7 +11,9 @@ TEST(SessionTerms, AreThoseOfTheLastRegistration) {
   hello.set_read_only(true);
   hello.set_features(v1::FEATURE_DELEGATION);
   terms.Take(hello);
-  terms.SetCommitsWait(true);
+  v1::Reply renewed;
+  renewed.set_commits_wait(true);
+  terms.Renewed(renewed);
   EXPECT_TRUE(terms.read_only());
   EXPECT_TRUE(terms.delegates());
   EXPECT_FALSE(terms.delegates_names());  // of an earlier release
@@ -20,6 +22,22 @@ TEST(SessionTerms, AreThoseOfTheLastRegistration) {
   EXPECT_FALSE(terms.read_only());
   EXPECT_FALSE(terms.delegates());
   EXPECT_FALSE(terms.commits_wait());
+}
+
+TEST(SessionTerms, HowLargeASmallFileIsMayChange) {
+  SessionTerms terms;
+  v1::HelloReply hello;
+  hello.set_small_file_bytes(4096);
+  terms.Take(hello);
+  v1::Reply renewed;
+  terms.Renewed(renewed);
+  EXPECT_EQ(terms.small_file_bytes(), 4096u) << "an earlier release does not say it again";
+  renewed.set_small_file_bytes(0);
+  terms.Renewed(renewed);
+  EXPECT_EQ(terms.small_file_bytes(), 0u);
+  renewed.set_small_file_bytes(UINT32_MAX);
+  terms.Renewed(renewed);
+  EXPECT_EQ(terms.small_file_bytes(), kMaxSmallFileBytes);
 }
 
 TEST(SessionTerms, ASquashedExportIsNewsOnce) {

@@ -47,7 +47,7 @@ void SessionImpl::LookAtLease(std::uint64_t now_ms, const RecallWork& work, cons
       const PendingCallPtr renewal = renewals_.Renew(now_ms, work);
       renewal->request.mutable_renew()->MergeFrom(said);
       renewal->on_done = [this](const absl::StatusOr<v1::Reply>& reply) {
-        if (reply.ok()) terms_.SetCommitsWait(reply->commits_wait());
+        if (reply.ok()) terms_.Renewed(*reply);
       };
       queue_.Add(renewal);
       SendQueued();

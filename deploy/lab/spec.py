@@ -66,7 +66,7 @@ class Spec:
     session_lease_ms: int = 10000
     seat_ms: int = 1500
     names: str = "delegated"  # or "durable", "early": as in mdc.toml
-    small_file_bytes: int = 0  # likewise
+    small_file_bytes: int | None = None  # likewise; None: as mkfs.reelfs has made the volume
     tls: bool = False
     lun_backend: str = "image"  # or "iscsi": the images behind a target
     allocated: bool = False  # the images are written once; else they are sparse

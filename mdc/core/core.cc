@@ -439,9 +439,9 @@ void CoreImpl::Describe(v1::WhoReply& reply) const {
 }
 
 absl::Status FormatVolume(MetaDb& db, const VolumeDescriptor& descriptor,
-                          const std::vector<Run>& used, WallTime now) {
+                          const std::vector<Run>& used, WallTime now, bool small_files) {
   v1::VolumeRecord volume;
-  volume.set_format(schema::kFormat);
+  volume.set_format(small_files ? schema::kSmallFilesFormat : schema::kFormat);
   volume.set_volume(descriptor.volume.ToBytes());
   volume.set_next_inode(kRootInode.value() + 1);
   volume.set_next_session(1);

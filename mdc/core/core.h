@@ -74,8 +74,9 @@ struct CoreOptions {
   // Whoever follows in the seat must know of it, too, but with kDurable.
   NameReplies names = NameReplies::kDurable;
   // The bytes of files of at most this size lie in the metadata, from now on; 0: none. Once it was
-  // not, clients that do not know such files are refused.
-  std::uint32_t small_file_bytes = 0;
+  // not, clients that do not know such files are refused. Nothing: kDefaultSmallFileBytes where
+  // the volume was made for such files, or had them, else 0.
+  std::optional<std::uint32_t> small_file_bytes;
   // A directory that another session wanted to see is not delegated for so long: hosts that take
   // turns there would else wait for a recall each time.
   std::uint64_t shared_ms = 2'000;
@@ -139,7 +140,8 @@ class Core {
 
   // What makes the metadata store grow is executed, held back, or refused with ENOSPC, until told
   // otherwise; so there is always room to delete. `commits_wait`: what completes grants waits, too.
-  enum class StoreSpace { kAmple, kGrowing, kFull };
+  // kTight: files' bytes had better lie elsewhere.
+  enum class StoreSpace { kAmple, kTight, kGrowing, kFull };
   virtual void OnStoreSpace(StoreSpace space, bool commits_wait) = 0;
   // Takes one run of free blocks out of `pool` for the metadata store: at most `most_blocks`, and
   // if there is no such run a smaller one. It is the store's when `sequence` is durable. ENOSPC:
@@ -289,8 +291,9 @@ class Core {
 };
 
 // What mkfs commits into an empty store: volume record, root directory (mode 0755, root), free
-// space without `used` (the metadata store's own blocks).
+// space without `used` (the metadata store's own blocks). `small_files`: whether bytes of small
+// files may lie in the metadata from the beginning.
 absl::Status FormatVolume(MetaDb& db, const VolumeDescriptor& descriptor,
-                          const std::vector<Run>& used, WallTime now);
+                          const std::vector<Run>& used, WallTime now, bool small_files = false);
 
 }  // namespace reel::mdc

@@ -342,8 +342,10 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
 }
 
 std::uint32_t CoreImpl::OfferSmallFiles(const Session& session, Sequence& waits_for) {
-  if ((session.spoken.features & v1::FEATURE_SMALL_FILES) == 0) return 0;
-  if (has_small_files_ || options_.small_file_bytes == 0) return options_.small_file_bytes;
+  if ((session.spoken.features & v1::FEATURE_SMALL_FILES) == 0 || store_room_.tight()) return 0;
+  const std::uint32_t bytes =
+      options_.small_file_bytes.value_or(has_small_files_ ? kDefaultSmallFileBytes : 0);
+  if (has_small_files_ || bytes == 0) return bytes;
   // (Of one that has not come back in this epoch nobody knows.)
   const bool all = std::ranges::all_of(sessions_.all(), [](const auto& known) {
     const Session& other = *known.second;
@@ -358,7 +360,7 @@ std::uint32_t CoreImpl::OfferSmallFiles(const Session& session, Sequence& waits_
   if (!sequence.ok()) return 0;
   waits_for = std::max(waits_for, *sequence);
   has_small_files_ = true;
-  return options_.small_file_bytes;
+  return bytes;
 }
 
 // A controller of an earlier release, with which only kDurable goes, has no more than kSlotsOfOld.

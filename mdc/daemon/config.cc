@@ -85,8 +85,9 @@ absl::StatusOr<Config::Volume> ReadVolume(const TomlNode& node, const std::strin
   volume.scrub = table.Text("scrub").value_or(volume.scrub);
   const std::optional<std::uint64_t> scrub_every = ParseInterval(volume.scrub);
   volume.scrub_every_seconds = scrub_every.value_or(0);
-  volume.small_file_bytes = static_cast<std::uint32_t>(
-      table.Number("small_file_bytes", 0, kMaxSmallFileBytes).value_or(volume.small_file_bytes));
+  if (const auto bytes = table.Number("small_file_bytes", 0, kMaxSmallFileBytes)) {
+    volume.small_file_bytes = static_cast<std::uint32_t>(*bytes);
+  }
   const auto exports = table.Tables("export", kMaxExports);
   if (absl::Status s = table.Finish(); !s.ok()) return s;
   if (volume.name.empty()) {

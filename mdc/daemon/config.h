@@ -25,9 +25,10 @@
 //   luns = ["…"]                   instead of the ones above
 //   scrub = "weekly"               how often the metadata are checked by themselves: "never",
 //                                  "daily", "weekly", "monthly", hours ("36h") or days ("10d")
-//   small_file_bytes = 0           files of at most this size lie in the metadata; 0: none, up to
+//   small_file_bytes = 4096        files of at most this size lie in the metadata; 0: none, up to
 //                                  16384. Clients and controllers of releases that do not know
-//                                  such files are refused once it was not 0
+//                                  such files are refused once it was not 0. Else: 4096 where
+//                                  mkfs has made the volume for such files, or 0
 //   [[volume.export]]              what some clients may do: mdc/tables/exports.h
 //   clients = ["edit-*"]
 //   access = "ro"
@@ -37,6 +38,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,8 +61,8 @@ struct Config {
     std::vector<std::string> luns;  // patterns: its own, or the daemon's
     std::vector<Export> exports;    // in the file's order
     std::string scrub = "never";
-    std::uint64_t scrub_every_seconds = 0;  // the same; 0: never
-    std::uint32_t small_file_bytes = 0;
+    std::uint64_t scrub_every_seconds = 0;          // the same; 0: never
+    std::optional<std::uint32_t> small_file_bytes;  // as CoreOptions
   };
   std::string listen;
   std::string advertise;

@@ -64,6 +64,17 @@ TEST(Config, ScrubsHaveASchedule) {
   EXPECT_THAT(Error(std::string(kGood) + "scrub = \"soon\"\n"), HasSubstr("file:10: scrub = "));
 }
 
+TEST(Config, SmallFilesAreAsTheVolumeWasMadeUnlessItSaysOtherwise) {
+  const auto bytes = [](const std::string& line) {
+    return ParseConfig(std::string(kGood) + line, "file")->volumes[1].small_file_bytes;
+  };
+  EXPECT_EQ(bytes(""), std::nullopt);
+  EXPECT_EQ(bytes("small_file_bytes = 0\n"), 0u);
+  EXPECT_EQ(bytes("small_file_bytes = 16384\n"), 16384u);
+  EXPECT_THAT(Error(std::string(kGood) + "small_file_bytes = 16385\n"),
+              HasSubstr("file:10: small_file_bytes"));
+}
+
 TEST(Config, ErrorsNameTheLine) {
   EXPECT_THAT(Error("listen = 1\n"), HasSubstr("file:1: listen must be a string"));
   EXPECT_THAT(Error(std::string("\nlissen = \"x\"") + kGood), HasSubstr("file:2: unknown key"));

@@ -73,6 +73,38 @@ TEST_F(SmallContentTest, IsThereAfterARestart) {
   EXPECT_EQ(b.told_.small_file_bytes(), 4 * kBlock);
 }
 
+TEST_F(SmallContentTest, AShortStoreAsksForBlocks) {
+  const auto told = [this](Client& client) {
+    v1::Request renew;
+    renew.mutable_renew();
+    EXPECT_EQ(client.Do(renew), 0);
+    return client.last_.small_file_bytes();
+  };
+  EXPECT_EQ(told(a_), 4 * kBlock);
+  harness_.core_->OnStoreSpace(Core::StoreSpace::kTight, false);
+  EXPECT_EQ(told(a_), 0u);
+  EXPECT_EQ(Commit("hello"), 0) << "it was offered before";
+  harness_.core_->OnStoreSpace(Core::StoreSpace::kAmple, false);
+  EXPECT_EQ(told(a_), 4 * kBlock);
+}
+
+// (This one was made before there were any, and has some by now.)
+TEST_F(SmallContentTest, AVolumeThatHasThemHasADefault) {
+  ASSERT_EQ(Commit("hello", true), 0);
+  harness_.options_.small_file_bytes.reset();
+  harness_.Restart();
+  Client b{harness_, 2};
+  b.features_ = v1::FEATURE_SMALL_FILES;
+  b.Register();
+  EXPECT_EQ(b.told_.small_file_bytes(), kDefaultSmallFileBytes);
+  harness_.options_.small_file_bytes = 0;
+  harness_.Restart();
+  Client c{harness_, 3};
+  c.features_ = v1::FEATURE_SMALL_FILES;
+  c.Register();
+  EXPECT_EQ(c.told_.small_file_bytes(), 0u);
+}
+
 TEST_F(SmallContentTest, WrittenBlocksTakeItsPlace) {
   ASSERT_EQ(Commit(std::string(kBlock + 1, 'x')), 0);
   EXPECT_EQ(CommitBlocks(0, 1, kBlock + 1), EINVAL);  // a part of them

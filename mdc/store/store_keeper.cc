@@ -11,6 +11,8 @@ constexpr std::uint64_t kGrowthRetryMs = 10'000;
 // Compactions of a full store are so long apart, and so many times what one of them takes.
 constexpr std::uint64_t kCompactionRestMs = 1'000;
 constexpr std::uint64_t kCompactionRest = 4;
+// With less than such a part of it free no more files' bytes are taken in.
+constexpr std::uint64_t kTightPart = 4;
 constexpr std::uint64_t kLeastGrowthBytes = 16 * kMiB;
 
 }  // namespace
@@ -20,7 +22,9 @@ bool StoreKeeper::Watch() {
   const std::uint64_t reserved_bytes = store_.fs().ReservedBytes();
   if (free_bytes < 2 * reserved_bytes && !region_) Grow(free_bytes);
   if (free_bytes >= reserved_bytes) {
-    core_.OnStoreSpace(Core::StoreSpace::kAmple, /*commits_wait=*/false);
+    const bool tight = free_bytes < store_.fs().SizeBytes() / kTightPart;
+    core_.OnStoreSpace(tight ? Core::StoreSpace::kTight : Core::StoreSpace::kAmple,
+                       /*commits_wait=*/false);
     return false;
   }
   core_.OnStoreSpace(region_ ? Core::StoreSpace::kGrowing : Core::StoreSpace::kFull,

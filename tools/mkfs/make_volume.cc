@@ -18,11 +18,12 @@ struct Place {
   Label label;
 };
 
-absl::Status MakeStore(const Geometry& geometry, OpenVolume& volume, WallTime now) {
+absl::Status MakeStore(const Geometry& geometry, OpenVolume& volume, WallTime now,
+                       bool small_files) {
   auto store = mdc::Store::Format(volume, geometry.region_blocks, mdc::StoreOptions{});
   if (!store.ok()) return store.status();
   absl::Status status =
-      mdc::FormatVolume((*store)->db(), volume.descriptor, (*store)->regions(), now);
+      mdc::FormatVolume((*store)->db(), volume.descriptor, (*store)->regions(), now, small_files);
   if (!status.ok()) return status;
   return (*store)->db().Sync().status();
 }
@@ -44,7 +45,7 @@ absl::Status ForEach(const std::vector<Place>& places, const Uuid& seat,
 }  // namespace
 
 absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<PickedLun>> luns,
-                        WallTime now) {
+                        WallTime now, bool small_files) {
   OpenVolume volume;
   volume.descriptor = geometry.descriptor;
   std::vector<Place> places;
@@ -65,7 +66,9 @@ absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<Picked
       volume.luns.push_back(std::move(picked.lun));
     }
   }
-  if (absl::Status status = MakeStore(geometry, volume, now); !status.ok()) return status;
+  if (absl::Status status = MakeStore(geometry, volume, now, small_files); !status.ok()) {
+    return status;
+  }
   for (const Place& place : places) {
     if (absl::Status status = place.lun->Flush(); !status.ok()) return status;
   }

@@ -19,8 +19,9 @@
 namespace reel::tools {
 
 // REQUIRES: `luns` are those that `geometry` was computed for, in its order, open for writing and
-// claimed. Any error leaves LUNs without a volume, which can be used again as they are.
+// claimed. `small_files`: as FormatVolume. Any error leaves LUNs without a volume, which can be
+// used again as they are.
 absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<PickedLun>> luns,
-                        WallTime now);
+                        WallTime now, bool small_files = true);
 
 }  // namespace reel::tools

@@ -34,7 +34,7 @@ struct Arguments {
   std::vector<std::string> luns;  // patterns
   std::vector<std::string> force;
   std::string block_size, stripe_breadth, strategy;
-  bool dry_run = false, json = false;
+  bool no_small_files = false, dry_run = false, json = false;
 
   bool short_form() const { return config.empty(); }
 };
@@ -124,7 +124,8 @@ int RunRestore(const Arguments& arguments) {
     return code;
   };
   if (!arguments.name_and_luns.empty() || !arguments.block_size.empty() ||
-      !arguments.stripe_breadth.empty() || !arguments.strategy.empty()) {
+      !arguments.stripe_breadth.empty() || !arguments.strategy.empty() ||
+      arguments.no_small_files) {
     return fail(absl::InvalidArgumentError("with --restore the dump describes the volume: no NAME, "
                                            "LUN or geometry options but --metadata"),
                 kExitUsage);
@@ -195,7 +196,9 @@ int Run(const Arguments& arguments) {
   if (!geometry.ok()) return fail(geometry.status(), kExitFailed);
 
   if (!arguments.dry_run) {
-    if (absl::Status status = MakeVolume(*geometry, std::move(*picked), now); !status.ok()) {
+    if (absl::Status status =
+            MakeVolume(*geometry, std::move(*picked), now, !arguments.no_small_files);
+        !status.ok()) {
       return fail({status.code(), absl::StrCat("the volume was not made: ", status.message())},
                   kExitFailed);
     }
@@ -237,6 +240,8 @@ int Main(int argc, char** argv) {
   app.add_option("--stripe-breadth", arguments.stripe_breadth,
                  "bytes on one LUN before the next (short form; default 256KiB)");
   app.add_option("--strategy", arguments.strategy, "round, fill or balance (short form)");
+  app.add_flag("--no-small-files", arguments.no_small_files,
+               "a volume that controllers and clients without small files take, too");
   app.add_flag("-n,--dry-run", arguments.dry_run, "show what would be made; change nothing");
   app.add_flag("--json", arguments.json, "print the result as JSON");
   if (const auto code = ParseArguments(app, argc, argv, kProgram)) return *code;

@@ -15,8 +15,10 @@ void CoreImpl::OnStoreSpace(StoreSpace space, bool commits_wait) {
 
 void CoreImpl::AnswerRenewal(const Session& session, const v1::Request& request) {
   v1::Reply reply;
+  Sequence waits_for;
   reply.set_commits_wait(store_room_.HoldsLong(clock_.NowMs()));
-  Answer(session, request, std::move(reply), Sequence());
+  reply.set_small_file_bytes(OfferSmallFiles(session, waits_for));
+  Answer(session, request, std::move(reply), waits_for);
 }
 
 void CoreImpl::DescribeFullStore(v1::ShowReply& reply) const {

@@ -39,7 +39,9 @@ class StoreRoom {
   // What the store has from now on. Take what is due afterwards.
   void Set(Space space, bool commits_wait, std::uint64_t now_ms);
 
-  bool ample() const { return space_ == Space::kAmple; }
+  bool ample() const { return space_ == Space::kAmple || space_ == Space::kTight; }
+  // Names and layouts may need what there is.
+  bool tight() const { return space_ != Space::kAmple; }
   bool full() const { return space_ == Space::kFull; }
   // It has no more than it needs to work in.
   bool spent() const { return commits_wait_; }

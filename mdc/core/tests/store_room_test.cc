@@ -85,6 +85,16 @@ TEST_F(StoreRoomTest, NothingWaitsWhileThereIsRoom) {
   }
 }
 
+TEST_F(StoreRoomTest, NothingWaitsWhereRoomIsShortForFilesBytesAlone) {
+  EXPECT_FALSE(room_.tight());
+  Becomes(Space::kTight, /*commits_wait=*/false);
+  EXPECT_TRUE(room_.tight());
+  EXPECT_TRUE(room_.ample());
+  EXPECT_EQ(WaitOf(CreateOf(kA)), Wait::kNone);
+  Becomes(Space::kGrowing, /*commits_wait=*/false);
+  EXPECT_TRUE(room_.tight());
+}
+
 TEST_F(StoreRoomTest, GrowthWaitsUntilTheStoreHasGrown) {
   Becomes(Space::kGrowing, /*commits_wait=*/false);
   EXPECT_FALSE(room_.ample());
