@@ -48,7 +48,7 @@ inline constexpr std::uint64_t kMaxNewFileBytes = std::uint64_t{1} << 20;
 inline constexpr std::uint32_t kMaxSmallFileBytes = 16 << 10;
 // Where nobody has said otherwise: half of the files of a tree of sources, and small records beside
 // footage. Larger ones would gain less for the room that they take in the metadata store
-// (docs/performance.md).
+// (docs/performance.md, "Small files").
 inline constexpr std::uint32_t kDefaultSmallFileBytes = 4 << 10;
 
 // As a peer said it; who said nothing, or what cannot be, speaks version 1.

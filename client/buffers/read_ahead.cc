@@ -42,7 +42,7 @@ bool ReadAhead::Take(FileState& f, std::uint64_t offset_bytes, std::span<std::by
   return true;
 }
 
-void ReadAhead::Continue(const FileRef& file, std::uint64_t at_bytes) {
+void ReadAhead::Continue(const FileRef& file, std::uint64_t at_bytes, std::uint64_t read_bytes) {
   {
     MutexLock lock(mutex_);
     if (!IsWorthwhile()) return;
@@ -51,7 +51,9 @@ void ReadAhead::Continue(const FileRef& file, std::uint64_t at_bytes) {
   std::vector<ReadChunkRef> begun;
   {
     MutexLock lock(f.mutex);
-    f.read_ahead_chunks.Pass(at_bytes);
+    const std::uint64_t chunk_bytes = context_.options.read_chunk_bytes;
+    f.read_ahead_chunks.Pass(
+        at_bytes, DivideUp(at_bytes, chunk_bytes) - (at_bytes - read_bytes) / chunk_bytes);
     while (!f.read_ahead_chunks.full()) {
       ReadChunkRef chunk = Begin(f, f.read_ahead_chunks.NextAt(at_bytes));
       if (chunk == nullptr) break;

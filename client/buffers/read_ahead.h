@@ -36,8 +36,8 @@ class ReadAhead {
   // within it.
   bool Take(FileState& f, std::uint64_t offset_bytes, std::span<std::byte> buffer,
             const Interrupt* interrupt);
-  // A stream has come to `at_bytes`: begins to read what follows.
-  void Continue(const FileRef& file, std::uint64_t at_bytes);
+  // A stream has come to `at_bytes`, by a read of so many: begins to read what follows.
+  void Continue(const FileRef& file, std::uint64_t at_bytes, std::uint64_t read_bytes);
   // How long a stream's read of the LUNs took: what decides whether reading ahead pays.
   void NoteLunRead(std::uint64_t bytes, std::uint64_t began_ms);
 

@@ -67,6 +67,17 @@ TEST_F(ReadAheadTest, TheLunsAreReadBeforeTheProgramAsks) {
   client->data().Close(inode_);
 }
 
+TEST_F(ReadAheadTest, LargeReadsAreReadAheadAsSmallOnesAre) {
+  const auto client = cluster_.Mount();
+  ASSERT_TRUE(client->data().Open(inode_, true, {}).ok());
+  const std::string bytes = Bytes(24 << 20);
+  client->Write(inode_, 0, bytes);
+  EXPECT_EQ(Scan(*client, 4 << 20), bytes);
+  EXPECT_EQ(client->data().prefetch_counts().reads, 4u)
+      << "all but the first two, which make the stream";
+  client->data().Close(inode_);
+}
+
 TEST_F(ReadAheadTest, AWriteDuringReadAheadIsSeen) {
   const auto client = cluster_.Mount();
   const auto other = cluster_.Mount();

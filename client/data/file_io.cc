@@ -157,7 +157,9 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       if (streams) read_ahead_.NoteLunRead(length_bytes, began_ms);
     }
     std::memcpy(buffer.data(), small.data(), small.size());
-    if (streams && submitted) read_ahead_.Continue(file, offset_bytes + length_bytes);
+    if (streams && submitted) {
+      read_ahead_.Continue(file, offset_bytes + length_bytes, length_bytes);
+    }
     bool valid = false;
     {
       MutexLock lock(f.mutex);

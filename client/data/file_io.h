@@ -45,6 +45,9 @@ class FileIo {
   struct WriteAccess;
   Finding LookForWrite(FileState& file, WriteAccess& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  // How large the file may be with the write to be taken by the controller.
+  std::uint64_t SmallLimit(const FileState& file, std::uint64_t end_bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   // Of a write that is `small` enough to stay in memory for now. Whether it may wait there for its
   // way to the LUNs, …
   static bool MayStayBehind(const FileState& file, bool small)

@@ -38,17 +38,22 @@ bool FileIo::MayStayBehind(const FileState& f, bool small) {
   return small && (f.attr.mode() & (S_ISGID | S_IXGRP)) != S_ISGID;
 }
 
+// What the controller has already is changed in place, however short of room it is by now.
+std::uint64_t FileIo::SmallLimit(const FileState& f, std::uint64_t end_bytes) const {
+  const bool in_place = f.grant.small().at_controller() && end_bytes <= f.attr.size_bytes();
+  return in_place ? kMaxSmallFileBytes : context_.session->small_file_bytes();
+}
+
 bool FileIo::MayNeedNoBlocks(const FileState& f, bool small, std::uint64_t end_bytes) const {
-  const Session& session = *context_.session;
-  return MayStayBehind(f, small) && !session.commits_wait() &&
-         end_bytes <= session.small_file_bytes();
+  return MayStayBehind(f, small) && !context_.session->commits_wait() &&
+         end_bytes <= SmallLimit(f, end_bytes);
 }
 
 // Then it needs no blocks: memory has all of the file, and the controller will take it from there.
 // (A write that is on its way to the LUNs may make it larger than that.)
 bool FileIo::StaysSmall(const FileState& f, bool small, const ByteRange& write) const {
   return MayNeedNoBlocks(f, small, write.to) && write.from <= f.attr.size_bytes() &&
-         f.locks.empty() && f.WouldBeSmall(write.to, context_.session->small_file_bytes());
+         f.locks.empty() && f.WouldBeSmall(write.to, SmallLimit(f, write.to));
 }
 
 // What memory has of a small file that outgrows it, and its content. Where they get none, nothing

@@ -217,6 +217,25 @@ TEST(SmallFilesInLittleMemory, TheyGoToTheControllerBeforeTheirTime) {
   for (const std::uint64_t file : files) EXPECT_TRUE(cluster.mdc().ExtentsOf(file).empty());
 }
 
+// As where the metadata store is full.
+TEST_F(SmallFilesTest, WhatTheControllerHasIsChangedInPlaceWhateverTheLimitIs) {
+  auto a = cluster_.Mount();
+  a->Write(file_, 0, "hello");
+  ASSERT_TRUE(a->Fsync(file_).ok());
+  cluster_.mdc().SetSmallFileBytes(0);
+  while (a->session().small_file_bytes() != 0) std::this_thread::yield();
+  const std::uint64_t large = cluster_.mdc().CreateFile();
+  a->Write(large, 0, std::string(16 * 4096, 'l'), {.direct = true});
+  auto b = cluster_.Mount();
+  for (TestClient* client : {a.get(), b.get()}) {
+    const std::string with = client == a.get() ? "a" : "u";
+    ASSERT_TRUE(client->TryWrite(file_, 1, with).ok());
+    ASSERT_TRUE(client->Fsync(file_).ok());
+    EXPECT_EQ(cluster_.mdc().ContentOf(file_), "h" + with + "llo");
+  }
+  EXPECT_EQ(ErrnoOf(b->TryWrite(file_, 5, "!").status()), ENOSPC);
+}
+
 // The controller takes it for another content than can be: the LUNs take it.
 TEST_F(SmallFilesTest, WhatTheControllerDoesNotTakeGoesToTheLuns) {
   auto a = cluster_.Mount();

@@ -18,12 +18,13 @@ std::vector<ReadChunkRef> ReadAheadChunks::Covering(std::uint64_t from_bytes,
   return parts;
 }
 
-void ReadAheadChunks::Pass(std::uint64_t at_bytes) {
+void ReadAheadChunks::Pass(std::uint64_t at_bytes, std::size_t chunks_of_read) {
   while (!chunks_.empty() && chunks_.front()->end_bytes() <= at_bytes) {
     chunks_.pop_front();
     wanted_ = std::min(2 * wanted_, kMaxChunks);  // it was of use
   }
-  if (chunks_.empty()) wanted_ = std::max<std::size_t>(wanted_, 2);
+  // Enough for the next read, which takes all that it needs from here or nothing, and for one more.
+  if (chunks_.empty()) wanted_ = std::max(wanted_, std::min(2 * chunks_of_read, kMaxChunks));
 }
 
 }  // namespace reel::client

@@ -28,8 +28,8 @@ class ReadAheadChunks {
     return chunk.state == ReadChunk::State::kRead && chunk.data_changes == changes_;
   }
 
-  // The stream has come to `at_bytes`.
-  void Pass(std::uint64_t at_bytes);
+  // The stream has come to `at_bytes`, by a read that takes `chunks_of_read` of them.
+  void Pass(std::uint64_t at_bytes, std::size_t chunks_of_read = 1);
   bool full() const { return chunks_.size() >= wanted_; }
   // Where the next one begins, of a stream that has come there.
   std::uint64_t NextAt(std::uint64_t at_bytes) const {

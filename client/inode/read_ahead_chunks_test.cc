@@ -63,5 +63,15 @@ TEST(ReadAheadChunks, MoreChunksAreReadAsTheyAreUsed) {
   EXPECT_EQ(delayed.NextAt(7), 7u);
 }
 
+TEST(ReadAheadChunks, LargeReadsFindAllThatTheyNeed) {
+  ReadAheadChunks delayed;
+  delayed.Pass(400, 4);
+  EXPECT_EQ(Fill(delayed, 400), 8u);
+  EXPECT_EQ(delayed.Covering(400, 800).size(), 4u);
+  delayed.Clear();  // they were not
+  delayed.Pass(800, 100);
+  EXPECT_EQ(Fill(delayed, 800), ReadAheadChunks::kMaxChunks);
+}
+
 }  // namespace
 }  // namespace reel::client

@@ -16,8 +16,9 @@
 namespace reel::client {
 namespace {
 
-// A thread keeps a bounce buffer up to that size: the largest request of the kernel, and its edges.
-constexpr std::size_t kKeptBounceBytes = 3 << 20;
+// A thread keeps a bounce buffer up to that size: the largest request of the kernel
+// (client/fuse/request/request_bytes.h), and its edges.
+constexpr std::size_t kKeptBounceBytes = 6 << 20;
 // How often a write is done again for flushes that failed beside it. Then it is lost with the last.
 constexpr int kMostRewrites = 3;
 // How often a wait for another's flush looks for an interrupt.

@@ -74,7 +74,8 @@ class FakeMdc::Stream : public MdcStream {
 FakeMdc::FakeMdc(FakeMdcOptions options)
     : descriptor_(options.descriptor),
       options_(std::move(options)),
-      block_bytes_(options_.descriptor.block_bytes) {
+      block_bytes_(options_.descriptor.block_bytes),
+      small_file_bytes_(options_.small_file_bytes) {
   const std::uint64_t blocks =
       options_.max_blocks != 0 ? options_.max_blocks : options_.descriptor.pools[0].size_blocks();
   for (std::uint64_t block = 0; block < blocks; ++block) free_.insert(free_.end(), block);
@@ -175,11 +176,6 @@ void FakeMdc::ShowInstead(const Uuid& volume, int hellos) {
 void FakeMdc::Evict(std::uint64_t id) {
   MutexLock lock(mutex_);
   EndSession(sessions_.at(id));
-}
-
-void FakeMdc::SetCommitsWait(bool wait) {
-  MutexLock lock(mutex_);
-  commits_wait_ = wait;
 }
 
 void FakeMdc::LetGiveUp() {
@@ -331,7 +327,7 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
     answer.set_features(hello.features() & options_.features);
     answer.set_lease_ms(options_.lease_ms);
     answer.set_slots(options_.slots);
-    answer.set_small_file_bytes(options_.small_file_bytes);
+    answer.set_small_file_bytes(small_file_bytes_);
     answer.set_must_reclaim(session->must_reclaim);
     if (hello.map_generation() < descriptor_.generation)
       answer.set_volume_descriptor(*EncodeDescriptor(descriptor_));
@@ -406,6 +402,7 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       if (request.renew().has_work()) recall_work_ = request.renew().work();
       last_renewal_ = request.renew();
       reply.set_commits_wait(commits_wait_);
+      reply.set_small_file_bytes(small_file_bytes_);
       break;
     case v1::Request::kMapTaken:
       if (request.map_taken().problem().empty()) {

@@ -70,7 +70,15 @@ class FakeMdc : public MdcConnector {
   // The volume has that map; sessions are told. Blocks from `first` on of its pool 0 are given out
   // first.
   void ChangeMap(const VolumeDescriptor& map, std::uint64_t first);
-  void SetCommitsWait(bool wait);  // as it says to renewals
+  // As it says to renewals.
+  void SetCommitsWait(bool wait) {
+    MutexLock lock(mutex_);
+    commits_wait_ = wait;
+  }
+  void SetSmallFileBytes(std::uint32_t bytes) {
+    MutexLock lock(mutex_);
+    small_file_bytes_ = bytes;
+  }
   // From now on who gives up is evicted; before, nobody waits for it.
   void LetGiveUp();
   void Ping(std::uint64_t session, std::uint64_t number);
@@ -198,6 +206,7 @@ class FakeMdc : public MdcConnector {
   v1::RecallWork recall_work_ ABSL_GUARDED_BY(mutex_);
   v1::Renew last_renewal_ ABSL_GUARDED_BY(mutex_);
   bool commits_wait_ ABSL_GUARDED_BY(mutex_) = false;
+  std::uint32_t small_file_bytes_ ABSL_GUARDED_BY(mutex_);
   v1::Request::OpCase held_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
   bool parks_layout_get_ ABSL_GUARDED_BY(mutex_) = false;
   v1::Request::OpCase refused_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;

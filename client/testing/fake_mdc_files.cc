@@ -193,7 +193,7 @@ bool FakeMdc::CommitContent(const ClientSession& session, const v1::LayoutCommit
   if (replaces) file.content.clear();
   if (!commit.has_content()) return true;
   const std::uint64_t size = commit.has_size_bytes() ? commit.size_bytes() : file.attr.size_bytes();
-  if (commit.content().size() != size || size > options_.small_file_bytes || size == 0 ||
+  if (commit.content().size() != size || size > kMaxSmallFileBytes || size == 0 ||
       commit.written_size() > 0 || !Holds(file, session.id)) {
     RecordMistake("a commit of a content that cannot be");
     return false;

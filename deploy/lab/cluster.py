@@ -166,7 +166,9 @@ class Cluster:
         path = os.path.join(self.dir, "volume.toml")
         with open(path, "w") as config:
             config.write(self.volume_toml())
-        run_program([self.spec.program("mkfs.reelfs"), "--config", path], self.network.inside(HUB))
+        none = ["--no-small-files"] if self.spec.small_file_bytes == 0 else []
+        run_program([self.spec.program("mkfs.reelfs"), "--config", path, *none],
+                    self.network.inside(HUB))
 
     def volume_toml(self):
         """What mkfs.reelfs makes the volume from."""

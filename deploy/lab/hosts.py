@@ -145,7 +145,7 @@ class Mdc(Host):
                          f"seat_ms = {self.cluster.spec.seat_ms}\n"
                          f'names = "{self.cluster.spec.names}"\n\n'
                          f'[[volume]]\nname = "{self.cluster.spec.volume}"\n')
-            if self.cluster.spec.small_file_bytes is not None:  # (some releases know no such key)
+            if self.cluster.spec.small_file_bytes:  # an earlier release knows no such key
                 config.write(f"small_file_bytes = {self.cluster.spec.small_file_bytes}\n")
             with contextlib.suppress(FileNotFoundError):
                 with open(os.path.join(self.cluster.dir, "exports.toml")) as exports:

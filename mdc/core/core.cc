@@ -87,7 +87,7 @@ absl::Status CoreImpl::Begin() {
   fencing_.keys.emplace(descriptor_.volume, term_.epoch);
   holdings_.lock_tokens.Begin(term_.epoch);
   term_.sequence_base = volume.sequence_base();
-  has_small_files_ = volume.format() >= schema::kSmallFilesFormat;
+  small_files_.allowed = volume.format() >= schema::kSmallFilesFormat;
   if (absl::Status s = LoadMap(volume); !s.ok()) return s;
   WriteBatch batch;
   volume.set_epoch(term_.epoch.value());

@@ -459,7 +459,11 @@ class CoreImpl final : public Core {
   const Clock& clock_;
   CoreOptions options_;  // all but the exports and what a new map changes stay as they are
   bool maintenance_ = options_.maintenance;
-  bool has_small_files_ = false;  // as the volume's record says
+  struct SmallFiles {
+    bool allowed = false;  // by the volume's record, …
+    Sequence since;        // … which says so durably when so much is
+  };
+  SmallFiles small_files_;
   absl::Status health_;
 
   Term term_;

@@ -256,7 +256,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
                         "and mount it again"));
     return;
   }
-  if (has_small_files_ && (hello.features() & v1::FEATURE_SMALL_FILES) == 0) {
+  if (small_files_.allowed && (hello.features() & v1::FEATURE_SMALL_FILES) == 0) {
     Refuse(stream, request.id(), EPROTONOSUPPORT,
            absl::StrCat("volume ", descriptor_.name, " has small files in its metadata, which ",
                         "mount.reelfs on ", hello.host(), ", of an earlier release, cannot read; ",
@@ -343,9 +343,10 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
 
 std::uint32_t CoreImpl::OfferSmallFiles(const Session& session, Sequence& waits_for) {
   if ((session.spoken.features & v1::FEATURE_SMALL_FILES) == 0 || store_room_.tight()) return 0;
+  waits_for = std::max(waits_for, small_files_.since);
   const std::uint32_t bytes =
-      options_.small_file_bytes.value_or(has_small_files_ ? kDefaultSmallFileBytes : 0);
-  if (has_small_files_ || bytes == 0) return bytes;
+      options_.small_file_bytes.value_or(small_files_.allowed ? kDefaultSmallFileBytes : 0);
+  if (small_files_.allowed || bytes == 0) return bytes;
   // (Of one that has not come back in this epoch nobody knows.)
   const bool all = std::ranges::all_of(sessions_.all(), [](const auto& known) {
     const Session& other = *known.second;
@@ -358,8 +359,9 @@ std::uint32_t CoreImpl::OfferSmallFiles(const Session& session, Sequence& waits_
   volume->set_format(std::max(volume->format(), schema::kSmallFilesFormat));
   const absl::StatusOr<Sequence> sequence = CommitVolumeRecord(*volume);
   if (!sequence.ok()) return 0;
+  small_files_.since = *sequence;
   waits_for = std::max(waits_for, *sequence);
-  has_small_files_ = true;
+  small_files_.allowed = true;
   return bytes;
 }
 

@@ -27,8 +27,9 @@
 //                                  "daily", "weekly", "monthly", hours ("36h") or days ("10d")
 //   small_file_bytes = 4096        files of at most this size lie in the metadata; 0: none, up to
 //                                  16384. Clients and controllers of releases that do not know
-//                                  such files are refused once it was not 0. Else: 4096 where
-//                                  mkfs has made the volume for such files, or 0
+//                                  such files are refused once it was not 0. Without it: 4096
+//                                  where mkfs has made the volume for such files, or it has
+//                                  had some, else 0
 //   [[volume.export]]              what some clients may do: mdc/tables/exports.h
 //   clients = ["edit-*"]
 //   access = "ro"

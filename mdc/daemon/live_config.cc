@@ -58,7 +58,8 @@ void LiveConfig::Describe(v1::SettingsReply& reply) const {
     add(absl::StrCat("volume.", volume.name, ".luns"), absl::StrJoin(volume.luns, " "));
     add(absl::StrCat("volume.", volume.name, ".scrub"), volume.scrub);
     add(absl::StrCat("volume.", volume.name, ".small_file_bytes"),
-        volume.small_file_bytes ? absl::StrCat(*volume.small_file_bytes) : "as mkfs has chosen");
+        volume.small_file_bytes ? absl::StrCat(*volume.small_file_bytes)
+                                : "as the volume was made");
     for (const Export& exported : exports_.at(volume.name)->Get()) {
       add(absl::StrCat("volume.", volume.name, ".export"),
           absl::StrCat(absl::StrJoin(exported.clients, " "), ": ", ExportText(exported)));

@@ -11,8 +11,10 @@ constexpr std::uint64_t kGrowthRetryMs = 10'000;
 // Compactions of a full store are so long apart, and so many times what one of them takes.
 constexpr std::uint64_t kCompactionRestMs = 1'000;
 constexpr std::uint64_t kCompactionRest = 4;
-// With less than such a part of it free no more files' bytes are taken in.
-constexpr std::uint64_t kTightPart = 4;
+// Files' bytes are taken in as long as such a part of the store is free beyond its reserve, and
+// again when such a part is. (Compactions take room, and give it back.)
+constexpr std::uint64_t kTightPart = 8;
+constexpr std::uint64_t kAmplePart = 6;
 constexpr std::uint64_t kLeastGrowthBytes = 16 * kMiB;
 
 }  // namespace
@@ -22,8 +24,9 @@ bool StoreKeeper::Watch() {
   const std::uint64_t reserved_bytes = store_.fs().ReservedBytes();
   if (free_bytes < 2 * reserved_bytes && !region_) Grow(free_bytes);
   if (free_bytes >= reserved_bytes) {
-    const bool tight = free_bytes < store_.fs().SizeBytes() / kTightPart;
-    core_.OnStoreSpace(tight ? Core::StoreSpace::kTight : Core::StoreSpace::kAmple,
+    const std::uint64_t part = tight_ ? kAmplePart : kTightPart;
+    tight_ = free_bytes < reserved_bytes + store_.fs().SizeBytes() / part;
+    core_.OnStoreSpace(tight_ ? Core::StoreSpace::kTight : Core::StoreSpace::kAmple,
                        /*commits_wait=*/false);
     return false;
   }

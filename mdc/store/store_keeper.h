@@ -64,6 +64,7 @@ class StoreKeeper {
   std::uint64_t next_growth_ms_ = 0;    // not before then, after a failure
   std::optional<Core::Region> region_;  // taken for the store, not yet part of it
   bool region_handed_over_ = false;     // it is durable, and being made part of it
+  bool tight_ = false;
   bool compacting_ = false;
   std::uint64_t compaction_begun_ms_ = 0;
   std::uint64_t next_compaction_ms_ = 0;

@@ -49,14 +49,15 @@ def test_a_paused_host_goes_on(cluster, room):
 
 
 def test_a_workstation_cut_off_the_luns_holds_up_no_other(cluster, room):
+    old = b"." * 100_000 + b"synced"  # (a small file needs no LUN)
     with open(os.path.join(room[0], "dirty"), "wb", buffering=0) as file:
-        file.write(b"synced")
+        file.write(old)
         os.fsync(file.fileno())
         cluster.lab("partition", "ws1", "san")
         try:
             file.write(b", and not synced")
             with open(os.path.join(room[1], "dirty"), "rb") as other:
-                assert other.read().rstrip(b"\0") == b"synced"
+                assert other.read().rstrip(b"\0") == old
             # Before any child: what closes it there is told instead.
             try:
                 os.fsync(file.fileno())
@@ -72,7 +73,7 @@ def test_a_workstation_cut_off_the_luns_holds_up_no_other(cluster, room):
     with open(os.path.join(room[0], "dirty"), "ab", buffering=0) as file:
         file.write(b"; again")
     with open(os.path.join(room[1], "dirty"), "rb") as file:
-        assert file.read().replace(b"\0", b"") == b"synced; again"
+        assert file.read().replace(b"\0", b"") == old + b"; again"
 
 
 def test_an_active_controller_cut_off_its_clients_gives_the_seat_up(cluster):

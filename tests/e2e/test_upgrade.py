@@ -38,7 +38,7 @@ def cluster():
     with speaking(OLD):
         # As the manual says: an older controller cannot do again what a newer one had told.
         made = Cluster(bin=FAILING, mdcs=2, seat_ms=1500, luns="meta=1x1G,data=2x1G",
-                       names="durable")
+                       names="durable", small_file_bytes=0)
     try:
         yield made
         made.fsck()

@@ -83,17 +83,20 @@ Finding OverUringFinding(const std::string& parameter) {
 constexpr char kMaxPages[] = "/sys/fs/fuse/max_pages_limit";
 
 Finding RequestFinding(const std::string& max_pages) {
-  constexpr int kWanted = 1024;
-  int pages = 0;
+  constexpr std::uint64_t kWantedBytes = 4 << 20;
+  const auto page_bytes = static_cast<std::uint64_t>(getpagesize());
+  std::uint64_t pages = 0;
   if (!absl::SimpleAtoi(max_pages, &pages)) {
     return Finding::Ok("fuse", "requests", "are of up to 1 MiB in this kernel");
   }
-  if (pages >= kWanted) return Finding::Ok("fuse", "requests", "are of up to 4 MiB");
-  return Finding::Warning(
-      "fuse", "requests",
-      absl::StrCat("are of up to ", pages,
-                   " pages: a large read or write goes to fewer LUNs at once"),
-      "sysctl fs.fuse.max_pages_limit=1024, and mount anew; at boot: the same in /etc/sysctl.d");
+  if (pages >= kWantedBytes / page_bytes) {
+    return Finding::Ok("fuse", "requests", "are of up to 4 MiB");
+  }
+  return Finding::Warning("fuse", "requests",
+                          absl::StrCat("are of up to ", pages * page_bytes / 1024,
+                                       " KiB: a large read or write goes to fewer LUNs at once"),
+                          absl::StrCat("sysctl fs.fuse.max_pages_limit=", kWantedBytes / page_bytes,
+                                       ", and mount anew; at boot: the same in /etc/sysctl.d"));
 }
 
 }  // namespace

@@ -42,11 +42,14 @@ class FuseSession {
     std::uint32_t threads = 16;              // idle workers kept
     std::uint32_t max_threads = kMaxFuseWorkers;
     std::uint32_t max_background = kMaxFuseBackground;
+    std::uint32_t request_bytes = FuseRequestBytesHere();  // of a READ or WRITE, at most
+    // Of larger requests there are fewer, so that they take no more memory.
     DirectGate::Options direct{
-        .max_served = kMaxDirectServed, .max_parked = kMaxDirectParked, .stall_ms = kDirectStallMs};
+        .max_served = kMaxDirectServed / (request_bytes / kUsualFuseRequestBytes),
+        .max_parked = kMaxDirectParked / (request_bytes / kUsualFuseRequestBytes),
+        .stall_ms = kDirectStallMs};
     UringChoice uring = UringChoice::kAuto;
     AwakeChoice awake = AwakeChoice::kAuto;
-    std::uint32_t request_bytes = FuseRequestBytesHere();  // of a READ or WRITE, at most
     // Asks for shared mappings of FOPEN_DIRECT_IO files (kernel 6.6 and later).
     bool direct_io_mmap = true;
     // Called once, by a worker, when somebody has unmounted the file system or broken the

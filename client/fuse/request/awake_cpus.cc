@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "spdlog/spdlog.h"
@@ -38,7 +39,12 @@ std::unique_ptr<AwakeCpus> AwakeCpus::Create(AwakeChoice choice) {
     spdlog::info("{}: {}; idle CPUs sleep while requests come", kLatency, std::strerror(errno));
     return nullptr;
   }
-  return std::make_unique<AwakeCpus>(std::move(latency));
+  try {
+    return std::make_unique<AwakeCpus>(std::move(latency));
+  } catch (const std::system_error& error) {  // no thread is to be had
+    spdlog::info("idle CPUs sleep while requests come: {}", error.what());
+    return nullptr;
+  }
 }
 
 AwakeCpus::AwakeCpus(UniqueFd latency)
@@ -58,7 +64,7 @@ void AwakeCpus::NoteMany() {
   const std::int64_t last_ms = many_at_ms_.exchange(now_ms, std::memory_order_relaxed);
   if (now_ms - last_ms > kBurstMs.count() || burst_.load(std::memory_order_relaxed)) return;
   MutexLock lock(mutex_);
-  burst_.store(true, std::memory_order_relaxed);
+  if (burst_.exchange(true, std::memory_order_relaxed)) return;
   changed_.NotifyAll();
 }
 

@@ -5,7 +5,9 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <optional>
+#include <thread>
 
 namespace reel::client {
 namespace {
@@ -39,6 +41,20 @@ TEST_F(AwakeCpusTest, StayAwakeDuringABurstOfRequests) {
     EXPECT_EQ(Asked(), AwakeCpus::kNoLatency);
     EXPECT_EQ(Asked(), AwakeCpus::kAnyLatency) << "nothing has come since";
   }
+}
+
+TEST_F(AwakeCpusTest, StayAwakeAsLongAsRequestsCome) {
+  while (!HasAsked()) cpus_->NoteRequest();
+  EXPECT_EQ(Asked(), AwakeCpus::kNoLatency);
+  std::atomic<bool> stop{false};
+  std::thread program([&] {
+    while (!stop) cpus_->NoteRequest();
+  });
+  pollfd asked{.fd = asked_.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&asked, 1, 5 * static_cast<int>(AwakeCpus::kLookMs.count())), 0);
+  stop = true;
+  program.join();
+  EXPECT_EQ(Asked(), AwakeCpus::kAnyLatency);
 }
 
 TEST_F(AwakeCpusTest, SleepWhereFewRequestsCome) {

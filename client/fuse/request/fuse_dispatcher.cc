@@ -117,7 +117,7 @@ const FuseDispatcher& FuseDispatcher::CurrentDispatcher() {
 }
 
 void FuseDispatcher::Serve(KernelRequest& request) {
-  if (awake_cpus_ != nullptr) awake_cpus_->NoteRequest();
+  if (awake_cpus_ != nullptr && !request.IsLarge()) awake_cpus_->NoteRequest();
   served = {this, &request};
   if (request.opcode() == kOpStatx) request.header().opcode = FUSE_GETATTR;
   if (request.opcode() == kOpTmpfile) request.header().opcode = FUSE_CREATE;

@@ -55,6 +55,13 @@ class KernelRequest {
     return (opcode_ == FUSE_READ || opcode_ == FUSE_WRITE) && !IsPageCache();
   }
 
+  // A READ or WRITE that takes its time for its bytes, not for its way.
+  bool IsLarge() const {
+    constexpr std::uint32_t kLargeBytes = 128 << 10;
+    if (opcode_ == FUSE_READ) return arguments<fuse_read_in>().size > kLargeBytes;
+    return opcode_ == FUSE_WRITE && arguments<fuse_write_in>().size > kLargeBytes;
+  }
+
   // A page that the kernel writes back by itself.
   bool IsWriteBack() const {
     return opcode_ == FUSE_WRITE &&

@@ -8,6 +8,15 @@
 #include "absl/strings/numbers.h"
 
 namespace reel::client {
+namespace {
+
+std::string LineOf(const char* path) {
+  std::string line;
+  std::getline(std::ifstream(path), line);
+  return line;
+}
+
+}  // namespace
 
 std::uint32_t FuseRequestBytes(const std::string& max_pages_limit) {
   std::uint32_t pages = 0;
@@ -18,9 +27,8 @@ std::uint32_t FuseRequestBytes(const std::string& max_pages_limit) {
 }
 
 std::uint32_t FuseRequestBytesHere() {
-  std::string limit;
-  std::getline(std::ifstream("/proc/sys/fs/fuse/max_pages_limit"), limit);
-  return FuseRequestBytes(limit);
+  if (LineOf("/proc/sys/vm/overcommit_memory") == "2") return kUsualFuseRequestBytes;
+  return FuseRequestBytes(LineOf("/proc/sys/fs/fuse/max_pages_limit"));
 }
 
 }  // namespace reel::client

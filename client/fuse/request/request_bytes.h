@@ -16,7 +16,8 @@ inline constexpr std::uint32_t kMostFuseRequestBytes = 4 << 20;
 
 // By the text of fs.fuse.max_pages_limit (Linux 6.13), a number of pages: between the two above.
 std::uint32_t FuseRequestBytes(const std::string& max_pages_limit);
-// By this machine's.
+// By this machine's. The usual ones where memory may not be promised beyond what there is
+// (vm.overcommit_memory = 2): most of what is for requests is never used.
 std::uint32_t FuseRequestBytesHere();
 
 }  // namespace reel::client

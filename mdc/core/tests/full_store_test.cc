@@ -34,6 +34,41 @@ const std::vector<PoolShape>& Shapes() {
   return shapes;
 }
 
+// ---- bytes of small files
+// --------------------------------------------------------------------------
+
+TEST(SmallFilesOfAFullStore, LieElsewhereLongBeforeNamesAreRefused) {
+  FullVolume volume(Shapes().front());
+  ASSERT_TRUE(volume.Start().ok());
+  volume.harness().options_.small_file_bytes = 4096;
+  ASSERT_TRUE(volume.Start().ok());
+  Client client(volume.harness(), 1);
+  client.features_ = v1::FEATURE_SMALL_FILES;
+  client.Register();
+  const auto offered = [&] {
+    v1::Request renew;
+    renew.mutable_renew();
+    EXPECT_EQ(client.Do(renew), 0);
+    return client.last_.small_file_bytes();
+  };
+  EXPECT_EQ(offered(), 4096u);
+  int files = 0;
+  const auto make = [&] {
+    const int error = client.Do(Client::CreateOf(absl::StrCat("f", files++)), true);
+    volume.Watch();
+    return error;
+  };
+  while (offered() != 0 && files < 2'000) {
+    ASSERT_EQ(make(), 0);
+    const std::uint64_t inode = client.last_.entry().attr().inode();
+    ASSERT_EQ(client.Do(SetXattr(inode, "user.waste", BinaryNoise(files, 30'000)), true), 0);
+  }
+  EXPECT_EQ(offered(), 0u);
+  const metafs::MetaFs& fs = volume.store().fs();
+  EXPECT_GT(fs.FreeBytes(), fs.ReservedBytes() + fs.SizeBytes() / 16);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(make(), 0);
+}
+
 // ---- a volume that is filled --------------------------------------------------------------------
 
 struct Base {
