@@ -60,6 +60,13 @@ void ReadAhead::Continue(const FileRef& file, std::uint64_t at_bytes, std::uint6
       f.read_ahead_chunks.Add(chunk);
       begun.push_back(std::move(chunk));
     }
+    // The next read takes all of its bytes from there, or none.
+    const std::uint64_t needed_to = std::min(at_bytes + read_bytes, f.attr.size_bytes());
+    if (f.read_ahead_chunks.NextAt(at_bytes) < needed_to) {
+      f.read_ahead_chunks.TakeBack(begun.size());
+      for (std::size_t i = 0; i < begun.size(); ++i) f.users.LeaveShared();
+      begun.clear();
+    }
   }
   for (ReadChunkRef& chunk : begun) {
     pool_.Run([this, file, chunk = std::move(chunk)] { Read(file, chunk); });

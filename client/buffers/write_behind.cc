@@ -158,11 +158,10 @@ void WriteBehind::Start(FileState& f, const ByteRange& range, std::uint64_t age_
   }
 }
 
-absl::Status WriteBehind::Flush(const FileRef& file, const ByteRange& range,
+absl::Status WriteBehind::Flush(const FileRef& file, const ByteRange& range, std::uint64_t through,
                                 const Interrupt* interrupt) {
   FileState& f = *file;
   MutexLock lock(f.mutex);
-  const std::uint64_t through = f.memory.last_id();
   for (;;) {
     std::vector<DirtyBufferRef> dirty_buffers = f.memory.BuffersIn(range);
     std::erase_if(dirty_buffers,

@@ -74,9 +74,12 @@ class WriteBehind {
   // as for Put.
   void Unpack(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
-  // Waits until what the range has in memory now is on the LUNs or lost. EINTR, ETIMEDOUT,
+  // Waits until what the range has in memory is on the LUNs or lost, but for buffers that became
+  // dirty after `through` (DirtyMemory::last_id). It is taken when it was last seen that the LUNs
+  // are where all of that belongs: what was put there since may have no block. EINTR, ETIMEDOUT,
   // ESHUTDOWN: given up, it is still in memory. REQUIRES: no lock held.
-  absl::Status Flush(const FileRef& file, const ByteRange& range, const Interrupt* interrupt);
+  absl::Status Flush(const FileRef& file, const ByteRange& range, std::uint64_t through,
+                     const Interrupt* interrupt);
 
  private:
   static constexpr std::size_t kMaxThreads = 8;

@@ -305,14 +305,16 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
 absl::Status FileIo::Prepare(const FileRef& file, const WriteAccess& write, const IoContext& io) {
   if (!write.small) {
     if (write.append) return absl::OkStatus();  // nobody knows yet where
+    std::uint64_t through = 0;
     {
       MutexLock lock(file->mutex);
       if (file->FirstWithoutBlock()) return absl::OkStatus();  // they come first
+      through = file->memory.last_id();
     }
     const std::uint64_t block_bytes = file->block_bytes;
     return write_behind_.Flush(
         file, {RoundDown(write.offset_bytes, block_bytes), RoundUp(write.end_bytes(), block_bytes)},
-        io.interrupt);
+        through, io.interrupt);
   }
   while (!context_.behind_memory.has_room()) {
     committer_.RelieveMemory();

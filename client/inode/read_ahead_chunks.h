@@ -42,6 +42,8 @@ class ReadAheadChunks {
   }
   // The reading of a chunk begins, which somebody else keeps.
   void Stamp(ReadChunk& chunk) const { chunk.data_changes = changes_; }
+  // The last so many are not read after all.
+  void TakeBack(std::size_t count) { chunks_.erase(chunks_.end() - count, chunks_.end()); }
   // The stream is elsewhere, or the file has changed.
   void Clear() { chunks_.clear(); }
 

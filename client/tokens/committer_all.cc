@@ -22,11 +22,13 @@ absl::StatusOr<std::vector<FileRef>> Committer::CommitTogether(const std::vector
     if (!IsSmall(*file)) write_behind_.Start(*file, WriteBehind::kAllBytes);
   }
   for (const FileRef& file : all) {
+    std::uint64_t through = 0;
     {
       MutexLock lock(file->mutex);
       if (IsSmall(*file)) continue;
+      through = file->memory.last_id();
     }
-    absl::Status status = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
+    absl::Status status = write_behind_.Flush(file, WriteBehind::kAllBytes, through, interrupt);
     if (!status.ok()) return status;
   }
   for (const FileRef& file : all) {

@@ -52,11 +52,13 @@ bool Committer::FinishSmall(Plan& plan, FileState& f, const absl::Status& status
 absl::Status Committer::EmptyMemory(const FileRef& file, const Interrupt* interrupt, What what) {
   FileState& f = *file;
   PlanRef plan;
+  std::uint64_t through = 0;
   {
     MutexLock lock(f.mutex);
     while (f.uncommitted.running() && IsSmall(f)) {
       if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
     }
+    through = f.memory.last_id();
     if (IsSmall(f)) plan = Begin(f, what);
   }
   if (plan != nullptr) {
@@ -67,8 +69,9 @@ absl::Status Committer::EmptyMemory(const FileRef& file, const Interrupt* interr
     }
     // What is there now was written since.
     if (plan->sent && plan->outcome.ok() && IsSmall(f)) return absl::OkStatus();
+    through = f.memory.last_id();
   }
-  return write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
+  return write_behind_.Flush(file, WriteBehind::kAllBytes, through, interrupt);
 }
 
 }  // namespace reel::client

@@ -11,10 +11,8 @@ constexpr std::uint64_t kGrowthRetryMs = 10'000;
 // Compactions of a full store are so long apart, and so many times what one of them takes.
 constexpr std::uint64_t kCompactionRestMs = 1'000;
 constexpr std::uint64_t kCompactionRest = 4;
-// Files' bytes are taken in as long as such a part of the store is free beyond its reserve, and
-// again when such a part is. (Compactions take room, and give it back.)
+// Files' bytes are taken in as long as such a part of the store is free beyond its reserve, …
 constexpr std::uint64_t kTightPart = 8;
-constexpr std::uint64_t kAmplePart = 6;
 constexpr std::uint64_t kLeastGrowthBytes = 16 * kMiB;
 
 }  // namespace
@@ -24,8 +22,9 @@ bool StoreKeeper::Watch() {
   const std::uint64_t reserved_bytes = store_.fs().ReservedBytes();
   if (free_bytes < 2 * reserved_bytes && !region_) Grow(free_bytes);
   if (free_bytes >= reserved_bytes) {
-    const std::uint64_t part = tight_ ? kAmplePart : kTightPart;
-    tight_ = free_bytes < reserved_bytes + store_.fs().SizeBytes() / part;
+    // … or where it grows; and again when some more is. (Compactions take room, and give it back.)
+    const std::uint64_t part = std::min(store_.fs().SizeBytes() / kTightPart, reserved_bytes);
+    tight_ = free_bytes < reserved_bytes + part + (tight_ ? part / 4 : 0);
     core_.OnStoreSpace(tight_ ? Core::StoreSpace::kTight : Core::StoreSpace::kAmple,
                        /*commits_wait=*/false);
     return false;

@@ -43,11 +43,8 @@ class FuseSession {
     std::uint32_t max_threads = kMaxFuseWorkers;
     std::uint32_t max_background = kMaxFuseBackground;
     std::uint32_t request_bytes = FuseRequestBytesHere();  // of a READ or WRITE, at most
-    // Of larger requests there are fewer, so that they take no more memory.
     DirectGate::Options direct{
-        .max_served = kMaxDirectServed / (request_bytes / kUsualFuseRequestBytes),
-        .max_parked = kMaxDirectParked / (request_bytes / kUsualFuseRequestBytes),
-        .stall_ms = kDirectStallMs};
+        .max_served = kMaxDirectServed, .max_parked = kMaxDirectParked, .stall_ms = kDirectStallMs};
     UringChoice uring = UringChoice::kAuto;
     AwakeChoice awake = AwakeChoice::kAuto;
     // Asks for shared mappings of FOPEN_DIRECT_IO files (kernel 6.6 and later).

@@ -43,15 +43,17 @@ TEST_F(AwakeCpusTest, StayAwakeDuringABurstOfRequests) {
   }
 }
 
+// (A program that does not run for so long ends a burst.)
 TEST_F(AwakeCpusTest, StayAwakeAsLongAsRequestsCome) {
-  while (!HasAsked()) cpus_->NoteRequest();
-  EXPECT_EQ(Asked(), AwakeCpus::kNoLatency);
   std::atomic<bool> stop{false};
   std::thread program([&] {
     while (!stop) cpus_->NoteRequest();
   });
-  pollfd asked{.fd = asked_.get(), .events = POLLIN, .revents = 0};
-  EXPECT_EQ(poll(&asked, 1, 5 * static_cast<int>(AwakeCpus::kLookMs.count())), 0);
+  pollfd ends{.fd = asked_.get(), .events = POLLIN, .revents = 0};
+  do {
+    EXPECT_EQ(Asked(), AwakeCpus::kNoLatency);
+  } while (poll(&ends, 1, 5 * static_cast<int>(AwakeCpus::kLookMs.count())) == 1 &&
+           Asked() == AwakeCpus::kAnyLatency);
   stop = true;
   program.join();
   EXPECT_EQ(Asked(), AwakeCpus::kAnyLatency);
