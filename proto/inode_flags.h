@@ -9,14 +9,12 @@
 
 namespace reel {
 
-// They say how a file's data are kept: for them no operation is refused, or done otherwise.
-inline constexpr std::uint32_t kDataFlags =
-    v1::INODE_FLAG_INLINE | v1::INODE_FLAG_KEEP_PREALLOCATION;
-
 // Whether a change of the inode, its name or its attributes may be refused, or done otherwise, for
-// its flags: it is the controller's then.
+// its flags: it is the controller's then. (It is not for those that say how a file's data are
+// kept.)
 inline bool HasRules(std::uint32_t flags) {
-  return (flags & ~kDataFlags) != 0;
+  constexpr std::uint32_t kOfData = v1::INODE_FLAG_INLINE | v1::INODE_FLAG_KEEP_PREALLOCATION;
+  return (flags & ~kOfData) != 0;
 }
 
 }  // namespace reel

@@ -22,6 +22,11 @@ ReadChunkRef BeginChunk(DataContext& context, FileState& f, const ByteRange& ran
   return chunk;
 }
 
+void GiveUpChunk(FileState& f) {
+  f.users.LeaveShared();
+  f.changed.NotifyAll();
+}
+
 bool ReadChunkNow(DataContext& context, const FileRef& file, const ReadChunkRef& chunk) {
   chunk->buffer = context.buffers.Take();
   const IoPermit permit{.session = chunk->session,

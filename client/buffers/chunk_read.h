@@ -19,6 +19,8 @@ namespace reel::client {
 // is empty). What it is of use for is ReadAheadChunks::Stamp's to say.
 ReadChunkRef BeginChunk(DataContext& context, FileState& f, const ByteRange& range,
                         ReadMemory& held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+// It is not to be read after all: its reader leaves the file.
+void GiveUpChunk(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 // Reads it and leaves the file. False: it could not be read. REQUIRES: no lock held.
 bool ReadChunkNow(DataContext& context, const FileRef& file, const ReadChunkRef& chunk);
 // True when all of them have been read, and are of use; waits for that, unless interrupted.

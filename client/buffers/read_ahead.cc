@@ -64,8 +64,7 @@ void ReadAhead::Continue(const FileRef& file, std::uint64_t at_bytes, std::uint6
     const std::uint64_t needed_to = std::min(at_bytes + read_bytes, f.attr.size_bytes());
     if (f.read_ahead_chunks.NextAt(at_bytes) < needed_to) {
       f.read_ahead_chunks.TakeBack(begun.size());
-      for (std::size_t i = 0; i < begun.size(); ++i) f.users.LeaveShared();
-      begun.clear();
+      for (; !begun.empty(); begun.pop_back()) GiveUpChunk(f);
     }
   }
   for (ReadChunkRef& chunk : begun) {

@@ -78,6 +78,30 @@ TEST_F(ReadAheadTest, LargeReadsAreReadAheadAsSmallOnesAre) {
   client->data().Close(inode_);
 }
 
+TEST(ReadAheadInLittleMemory, ReadsNothingTwiceWhereALargeReadHasNoRoom) {
+  ClusterShape shape{.block_bytes = 65536, .rows = 200};
+  shape.data.always_read_ahead = true;
+  shape.data.max_read_ahead_bytes = 3 << 20;
+  shape.mdc.run_blocks = 100'000;
+  DataCluster cluster(shape);
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  ASSERT_TRUE(client->data().Open(inode, true, {}).ok());
+  constexpr std::uint64_t kStep = 4 << 20, kFile = 6 * kStep;
+  client->Write(inode, 0, std::string(kFile, 'x'));
+  const auto read_bytes = [&] {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < 3; ++i) sum += cluster.lun(i).counters().read_bytes;
+    return sum;
+  };
+  const std::uint64_t before = read_bytes();
+  for (std::uint64_t at = 0; at < kFile; at += kStep) {
+    EXPECT_EQ(client->Read(inode, at, kStep, kStream).size(), kStep);
+  }
+  EXPECT_EQ(read_bytes() - before, kFile);
+  client->data().Close(inode);
+}
+
 TEST_F(ReadAheadTest, AWriteDuringReadAheadIsSeen) {
   const auto client = cluster_.Mount();
   const auto other = cluster_.Mount();

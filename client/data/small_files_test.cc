@@ -1,6 +1,7 @@
 // Files whose bytes lie at the controller.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <string>
 #include <thread>
@@ -234,6 +235,27 @@ TEST_F(SmallFilesTest, WhatTheControllerHasIsChangedInPlaceWhateverTheLimitIs) {
     EXPECT_EQ(cluster_.mdc().ContentOf(file_), "h" + with + "llo");
   }
   EXPECT_EQ(ErrnoOf(b->TryWrite(file_, 5, "!").status()), ENOSPC);
+}
+
+// A flush that began before takes nothing that has no block.
+TEST_F(SmallFilesTest, AChangeInPlaceBesideAnFsyncIsNotLost) {
+  auto a = cluster_.Mount();
+  a->Write(file_, 0, "hello");
+  ASSERT_TRUE(a->Fsync(file_).ok());
+  const std::uint64_t large = cluster_.mdc().CreateFile();
+  a->Write(large, 0, std::string(16 * 4096, 'l'), {.direct = true});
+  std::atomic<bool> stop{false};
+  std::thread syncs([&] {
+    while (!stop) EXPECT_TRUE(a->Fsync(file_).ok());
+  });
+  for (int i = 0; i < 20'000 && !HasFailure(); ++i) {
+    const std::string byte(1, static_cast<char>('a' + i % 26));
+    EXPECT_TRUE(a->TryWrite(file_, 1, byte).ok());
+    EXPECT_EQ(a->Read(file_, 1, 1), byte) << i;
+  }
+  stop = true;
+  syncs.join();
+  EXPECT_FALSE(AnyBlockWritten());
 }
 
 // The controller takes it for another content than can be: the LUNs take it.

@@ -11,7 +11,7 @@ constexpr std::uint64_t kGrowthRetryMs = 10'000;
 // Compactions of a full store are so long apart, and so many times what one of them takes.
 constexpr std::uint64_t kCompactionRestMs = 1'000;
 constexpr std::uint64_t kCompactionRest = 4;
-// Files' bytes are taken in as long as such a part of the store is free beyond its reserve, …
+// With less than such a part of the store free beyond its reserve it is tight.
 constexpr std::uint64_t kTightPart = 8;
 constexpr std::uint64_t kLeastGrowthBytes = 16 * kMiB;
 
@@ -22,9 +22,7 @@ bool StoreKeeper::Watch() {
   const std::uint64_t reserved_bytes = store_.fs().ReservedBytes();
   if (free_bytes < 2 * reserved_bytes && !region_) Grow(free_bytes);
   if (free_bytes >= reserved_bytes) {
-    // … or where it grows; and again when some more is. (Compactions take room, and give it back.)
-    const std::uint64_t part = std::min(store_.fs().SizeBytes() / kTightPart, reserved_bytes);
-    tight_ = free_bytes < reserved_bytes + part + (tight_ ? part / 4 : 0);
+    tight_ = IsTight(free_bytes, reserved_bytes);
     core_.OnStoreSpace(tight_ ? Core::StoreSpace::kTight : Core::StoreSpace::kAmple,
                        /*commits_wait=*/false);
     return false;
@@ -36,6 +34,13 @@ bool StoreKeeper::Watch() {
     return free_bytes >= reserved_bytes / 2 || free_bytes >= store_.db().CompactionBytes();
   };
   return !region_ && fits() && Compacts();
+}
+
+// Not before a store that may grow does. It stays so until some more is free: compactions take
+// room, and give it back.
+bool StoreKeeper::IsTight(std::uint64_t free_bytes, std::uint64_t reserved_bytes) const {
+  const std::uint64_t part = std::min(store_.fs().SizeBytes() / kTightPart, reserved_bytes);
+  return free_bytes < reserved_bytes + part + (tight_ ? part / 4 : 0);
 }
 
 // Of a full store: RocksDB by itself compacts when much is written, and now little is. The rest

@@ -54,6 +54,7 @@ class StoreKeeper {
  private:
   void Grow(std::uint64_t free_bytes);
   bool Compacts();
+  bool IsTight(std::uint64_t free_bytes, std::uint64_t reserved_bytes) const;
 
   Store& store_;
   Core& core_;

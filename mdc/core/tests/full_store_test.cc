@@ -34,8 +34,7 @@ const std::vector<PoolShape>& Shapes() {
   return shapes;
 }
 
-// ---- bytes of small files
-// --------------------------------------------------------------------------
+// ---- bytes of small files -----------------------------------------------------------------------
 
 TEST(SmallFilesOfAFullStore, LieElsewhereLongBeforeNamesAreRefused) {
   FullVolume volume(Shapes().front());
