@@ -63,22 +63,30 @@ class FileData : public SessionEvents {
   virtual void Change(const Changed& /*changed*/) {}
 
   // What streams had ahead of them: reads that came from what had been read ahead, and requests for
-  // blocks or extents that were made before anybody needed them. And of sequences: frames whose
-  // token and layout came ahead, and reads from their bytes.
+  // blocks or extents that were made before anybody needed them. Of sequences: frames whose token and
+  // layout came ahead, and reads from their bytes (and from those of files). Of directories: files.
   struct PrefetchCounts {
-    std::uint64_t reads = 0, layouts = 0, frames = 0, frame_reads = 0;
+    std::uint64_t reads = 0, layouts = 0, frames = 0, frame_reads = 0, files = 0;
     std::uint64_t frame_bytes = 0;  // in memory now
   };
   virtual PrefetchCounts prefetch_counts() const { return {}; }
 
-  // ---- the next frames of a sequence (client/vfs/sequence_ahead.h); none of these waits ----
-  // How much memory they may take together; 0: none is to be fetched.
+  // ---- what is opened next: frames of a sequence (client/vfs/sequence_ahead.h), or files of a
+  // directory (client/vfs/open_ahead.h); none of these waits ----
+  // How much memory the bytes may take together; 0: no frame is to be fetched.
   virtual std::uint64_t max_frame_bytes() const { return 0; }
   // Sends a Lookup that is `ahead`, and takes in the token that it brings; begins to read the first
   // `bytes` of the file then. `done` runs once, on the receiving thread or this one, with what the
   // name leads to: EAGAIN where another host would have to give something back for it.
   virtual void LookAhead(v1::Request lookup, std::uint64_t bytes,
                          std::function<void(const absl::StatusOr<v1::Attr>&)> done);
+  // The same of a ReadDir with `layouts`: takes in the tokens that it brings, and begins to read the
+  // files of at most `most_bytes`, where their bytes have not come along. `done` gets the reply, or
+  // ESTALE, EAGAIN: it was not sent.
+  virtual void ListAhead(v1::Request read_dir, std::uint64_t most_bytes,
+                         std::function<void(const absl::StatusOr<v1::Reply>&)> done);
+  // Whether a token of all of it is held, so that whoever opens it need not ask.
+  virtual bool Holds(std::uint64_t /*inode*/) const { return false; }
   // Begins to read that much of a file whose token is held; false: it is not.
   virtual bool FetchAhead(std::uint64_t /*inode*/, std::uint64_t /*bytes*/) { return false; }
   // Nobody will come for what was read of it, unless somebody has it open.

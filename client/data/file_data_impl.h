@@ -73,11 +73,15 @@ class FileDataImpl : public FileData {
             .layouts = context_.ahead.layouts.load(),
             .frames = context_.ahead.frames.load(),
             .frame_reads = context_.ahead.frame_reads.load(),
+            .files = context_.ahead.files.load(),
             .frame_bytes = context_.frame_bytes.load()};
   }
   std::uint64_t max_frame_bytes() const override { return context_.max_frame_bytes.load(); }
   void LookAhead(v1::Request lookup, std::uint64_t bytes,
                  std::function<void(const absl::StatusOr<v1::Attr>&)> done) override;
+  void ListAhead(v1::Request read_dir, std::uint64_t most_bytes,
+                 std::function<void(const absl::StatusOr<v1::Reply>&)> done) override;
+  bool Holds(std::uint64_t inode) const override;
   bool FetchAhead(std::uint64_t inode, std::uint64_t bytes) override;
   void DropAhead(std::uint64_t inode) override;
   std::uint64_t ReadTo(std::uint64_t inode) const override;
@@ -239,8 +243,14 @@ class FileDataImpl : public FileData {
   std::vector<v1::Reclaim> CollectReclaims() override;
 
  private:
-  // What a Lookup ahead has granted, of `session`; `removals`: DataContext's, when it was sent.
-  void TakeAhead(const v1::EntryReply& entry, std::uint64_t session, std::uint64_t removals);
+  // When a request that brings grants of files was sent, of which nobody knows here yet.
+  struct SentAhead {
+    std::uint64_t session = 0;
+    std::uint64_t removals = 0;  // as DataContext counts them
+  };
+  absl::StatusOr<SentAhead> SendAhead() const;
+  // False: it is left aside.
+  bool TakeAhead(std::uint64_t inode, const v1::LayoutReply& layout, const SentAhead& sent);
   // `file`: null where nothing of it is known. What was lost of it before is not said.
   absl::Status MakeDurable(const FileRef& file, const IoContext& io);
   absl::StatusOr<v1::Attr> AttrAtController(std::uint64_t inode, const IoContext& io);

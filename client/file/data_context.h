@@ -21,7 +21,7 @@ namespace reel::client {
 
 // As FileData::PrefetchCounts.
 struct AheadCounters {
-  std::atomic<std::uint64_t> reads{0}, layouts{0}, frames{0}, frame_reads{0};
+  std::atomic<std::uint64_t> reads{0}, layouts{0}, frames{0}, frame_reads{0}, files{0};
 };
 
 struct DataContext {

@@ -96,7 +96,9 @@ void NameCache::NoteDescribed(Node& directory, const v1::ReadDir& request,
 
 void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing) {
   Node* directory = Find(request.inode());
-  if (directory != nullptr) NoteDescribed(*directory, request, listing);
+  // (Behind a name: no more than what its entries say.)
+  const bool by_cookie = request.behind().empty();
+  if (directory != nullptr && by_cookie) NoteDescribed(*directory, request, listing);
   // Names may have been made and removed here since it was read.
   if (delegations_.HasUnanswered(request.inode())) directory = nullptr;
   // Whoever lists a very large directory has seldom use for all of it.
@@ -109,7 +111,7 @@ void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listi
     if (entry.has_attr()) LearnAttr(entry.attr());
     if (directory != nullptr) SetName(*directory, entry.name(), entry.inode());
   }
-  if (directory == nullptr) return;
+  if (directory == nullptr || !by_cookie) return;
   KeepPage(*directory, request.cookie(), listing);
   const bool continues = request.cookie() == 0 || request.cookie() == directory->listed_to;
   if (!continues) return;

@@ -186,6 +186,8 @@ class Session {
   virtual bool delays_attributes() const { return false; }
   // Whether it answers Lookup.ahead.
   virtual bool looks_ahead() const { return false; }
+  // Whether it knows ReadDir.layouts and ReadDir.behind.
+  virtual bool lists_layouts() const { return false; }
   // Whether it knows Accessed.
   virtual bool takes_reads_together() const { return false; }
   // Whether it knows LayoutCommit.attributes.

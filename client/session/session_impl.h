@@ -77,6 +77,7 @@ class SessionImpl : public Session {
   }
   bool delays_attributes() const override { return terms_.delays_attributes(); }
   bool looks_ahead() const override { return terms_.looks_ahead(); }
+  bool lists_layouts() const override { return terms_.lists_layouts(); }
   bool takes_reads_together() const override { return terms_.takes_reads_together(); }
   bool commits_attributes() const override { return terms_.commits_attributes(); }
   std::uint32_t small_file_bytes() const override { return terms_.small_file_bytes(); }

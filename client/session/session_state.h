@@ -36,6 +36,7 @@ class SessionTerms {
     delays_attributes_.store((hello.features() & v1::FEATURE_DELAYED_ATTRIBUTES) != 0);
     SetSmallFileBytes(hello.small_file_bytes());
     looks_ahead_.store((hello.features() & v1::FEATURE_LOOK_AHEAD) != 0);
+    lists_layouts_.store((hello.features() & v1::FEATURE_LISTED_LAYOUTS) != 0);
     takes_reads_together_.store((hello.features() & v1::FEATURE_ACCESSED) != 0);
     commits_attributes_.store((hello.features() & v1::FEATURE_COMMIT_ATTRIBUTES) != 0);
     return hello.squashed() && !was_squashed;
@@ -59,6 +60,7 @@ class SessionTerms {
   bool read_only() const { return read_only_.load(); }
   bool delays_attributes() const { return delays_attributes_.load(); }
   bool looks_ahead() const { return looks_ahead_.load(); }
+  bool lists_layouts() const { return lists_layouts_.load(); }
   bool takes_reads_together() const { return takes_reads_together_.load(); }
   bool commits_attributes() const { return commits_attributes_.load(); }
   std::uint32_t small_file_bytes() const { return small_file_bytes_.load(); }
@@ -80,6 +82,7 @@ class SessionTerms {
   std::atomic<bool> read_only_{false};
   std::atomic<bool> delays_attributes_{false};
   std::atomic<bool> looks_ahead_{false};
+  std::atomic<bool> lists_layouts_{false};
   std::atomic<bool> takes_reads_together_{false};
   std::atomic<bool> commits_attributes_{false};
   std::atomic<bool> commits_wait_{false};

@@ -434,6 +434,9 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
     case v1::Request::kLookup:
       LookAhead(session, request.lookup(), reply);
       break;
+    case v1::Request::kReadDir:
+      ListAhead(session, request.read_dir(), reply);
+      break;
     case v1::Request::kClose: {
       session.opens.erase(request.close().inode());
       if (!request.close().lowers_token()) break;

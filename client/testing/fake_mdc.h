@@ -154,6 +154,8 @@ class FakeMdc : public MdcConnector {
   // A file's name is its inode's number.
   void LookAhead(ClientSession& session, const v1::Lookup& lookup, v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ListAhead(ClientSession& session, const v1::ReadDir& read, v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A shared or exclusive token of all of it along, where that costs nobody anything.
   bool GrantAtOnce(ClientSession& session, File& file, v1::TokenMode mode,
                    std::uint64_t length_bytes, v1::Reply& reply)

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "client/testing/fake_mdc.h"
 #include "proto/convert.h"
 #include "proto/protocol.h"
@@ -166,6 +167,25 @@ void FakeMdc::LookAhead(ClientSession& session, const v1::Lookup& lookup, v1::Re
   if (GrantAtOnce(session, file, v1::TOKEN_SHARED, length_bytes, granted)) {
     entry.mutable_layout()->Swap(granted.mutable_layout());
   }
+}
+
+// There is one directory: the names of its files are their numbers.
+void FakeMdc::ListAhead(ClientSession& session, const v1::ReadDir& read, v1::Reply& reply) {
+  std::uint64_t behind = 0;
+  if (!absl::SimpleAtoi(read.behind(), &behind)) return reply.set_error(ENOENT);
+  v1::ReadDirReply& listing = *reply.mutable_read_dir();
+  std::uint32_t layouts = read.layouts();
+  auto next = files_.upper_bound(behind);
+  for (; next != files_.end() && layouts > 0; ++next, --layouts) {
+    v1::ReadDirReply::Entry& entry = *listing.add_entries();
+    entry.set_name(absl::StrCat(next->first));
+    entry.set_inode(next->first);
+    *entry.mutable_attr() = next->second.attr;
+    v1::Reply granted;
+    if (!GrantAtOnce(session, next->second, v1::TOKEN_SHARED, 1, granted)) continue;
+    entry.mutable_layout()->Swap(granted.mutable_layout());
+  }
+  listing.set_end(next == files_.end());
 }
 
 void FakeMdc::RunParked(std::uint64_t inode) {

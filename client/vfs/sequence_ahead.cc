@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace reel::client {
 namespace {
@@ -17,38 +19,20 @@ bool SequenceAhead::IsOn() const {
          !session_.squashed();
 }
 
-void SequenceAhead::NoteLookup(std::uint64_t directory, std::string_view name, std::uint64_t inode,
-                               std::uint32_t mode) {
-  if (!S_ISREG(mode) || !HasDigit(name) || !IsOn()) return;
-  MutexLock lock(state_->mutex);
-  const auto [entry, added] = state_->names.try_emplace(inode);
-  Name& known = entry->second;
-  if (known.directory != directory || known.name != name) {
-    known = {.directory = directory, .name = std::string(name)};
-  }
-  if (!added) return;
-  state_->named.push_back(inode);
-  if (state_->named.size() <= kMaxNames) return;
-  state_->names.erase(state_->named.front());
-  state_->named.pop_front();
-}
-
 void SequenceAhead::NoteOpen(std::uint64_t inode, std::uint64_t size_bytes,
                              const v1::Credentials& credentials) {
   if (!IsOn()) return;
+  const std::optional<LookedUpFiles::File> file = looked_up_.Find(inode);
+  if (!file || !HasDigit(file->name)) return;
   FrameSequences::Plan plan;
   std::vector<std::uint64_t> dropped;
   {
     MutexLock lock(state_->mutex);
-    const auto known = state_->names.find(inode);
-    if (known == state_->names.end()) return;
-    known->second.size_bytes = size_bytes;
-    plan = state_->sequences.Open({.directory = known->second.directory,
-                                   .name = known->second.name,
+    plan = state_->sequences.Open({.directory = file->directory,
+                                   .name = file->name,
                                    .size_bytes = size_bytes,
                                    .now_ms = clock_.NowMs(),
                                    .memory_bytes = data_.max_frame_bytes()});
-    known->second.played = plan.played;
     for (const std::uint64_t stream : plan.ended) {
       const auto fetched = state_->fetched.find(stream);
       if (fetched == state_->fetched.end()) continue;
@@ -56,29 +40,22 @@ void SequenceAhead::NoteOpen(std::uint64_t inode, std::uint64_t size_bytes,
       state_->fetched.erase(fetched);
     }
   }
+  looked_up_.NoteOpen(inode, size_bytes, plan.played);
   for (const std::uint64_t frame : dropped) data_.DropAhead(frame);
   for (const Frame& frame : plan.fetch) Fetch(frame, credentials);
 }
 
 bool SequenceAhead::MayBePlayed(std::uint64_t inode) const {
-  if (!IsOn()) return true;
-  MutexLock lock(state_->mutex);
-  const auto known = state_->names.find(inode);
-  return known != state_->names.end() && known->second.played;
+  return !IsOn() || looked_up_.WasPlayed(inode);
 }
 
 void SequenceAhead::NoteClose(std::uint64_t inode) {
   if (!IsOn()) return;
-  Name closed;
-  {
-    MutexLock lock(state_->mutex);
-    const auto known = state_->names.find(inode);
-    if (known == state_->names.end()) return;
-    closed = known->second;
-  }
+  const std::optional<LookedUpFiles::File> closed = looked_up_.Find(inode);
+  if (!closed || !HasDigit(closed->name)) return;
   const std::uint64_t read_to_bytes = data_.ReadTo(inode);
   MutexLock lock(state_->mutex);
-  state_->sequences.Close(closed.directory, closed.name, read_to_bytes, closed.size_bytes);
+  state_->sequences.Close(closed->directory, closed->name, read_to_bytes, closed->size_bytes);
 }
 
 void SequenceAhead::State::Fetched(const Frame& frame, std::uint64_t inode) {

@@ -14,15 +14,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "client/data/file_data.h"
 #include "client/names/name_cache.h"
 #include "client/session/session.h"
 #include "client/vfs/frame_sequences.h"
+#include "client/vfs/looked_up_files.h"
 #include "volume/base/mutex.h"
 
 namespace reel::client {
@@ -30,16 +28,11 @@ namespace reel::client {
 class SequenceAhead {
  public:
   static constexpr std::size_t kMaxUnderWay = 16;
-  // Of files that were looked up, which may be frames; the oldest go first.
-  static constexpr std::size_t kMaxNames = 8'192;
-
   // All outlive this object, whose requests end with the session.
-  SequenceAhead(Session& session, FileData& data, NameCache& names, const Clock& clock)
-      : session_(session), data_(data), names_(names), clock_(clock) {}
+  SequenceAhead(Session& session, FileData& data, NameCache& names, LookedUpFiles& looked_up,
+                const Clock& clock)
+      : session_(session), data_(data), names_(names), looked_up_(looked_up), clock_(clock) {}
 
-  // A name leads to that inode: what is opened later is known by that.
-  void NoteLookup(std::uint64_t directory, std::string_view name, std::uint64_t inode,
-                  std::uint32_t mode);
   // A program has opened it to read.
   void NoteOpen(std::uint64_t inode, std::uint64_t size_bytes, const v1::Credentials& credentials);
   // Whether that was a frame of a sequence that is being played, or may have been: where nothing is
@@ -50,19 +43,11 @@ class SequenceAhead {
 
  private:
   using Frame = FrameSequences::Frame;
-  struct Name {
-    std::uint64_t directory = 0;
-    std::string name;
-    std::uint64_t size_bytes = 0;  // when it was opened
-    bool played = false;           // by that open
-  };
   // What a request that is answered later still needs.
   struct State {
     Mutex mutex;
     FrameSequences sequences ABSL_GUARDED_BY(mutex);
     std::size_t under_way ABSL_GUARDED_BY(mutex) = 0;
-    absl::flat_hash_map<std::uint64_t, Name> names ABSL_GUARDED_BY(mutex);  // by inode
-    std::deque<std::uint64_t> named ABSL_GUARDED_BY(mutex);                 // in that order
     // Of each stream the last frames that were fetched for it.
     absl::flat_hash_map<std::uint64_t, std::deque<std::uint64_t>> fetched ABSL_GUARDED_BY(mutex);
 
@@ -76,6 +61,7 @@ class SequenceAhead {
   Session& session_;
   FileData& data_;
   NameCache& names_;
+  LookedUpFiles& looked_up_;
   const Clock& clock_;
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };

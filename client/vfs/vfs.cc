@@ -151,7 +151,7 @@ absl::StatusOr<Attributes> Vfs::Lookup(const NameIn& at, const Caller& caller) {
   if (absl::Status valid = ValidateName(at.name); !valid.ok()) return valid;
   if (auto found = names_.Lookup(at.parent, at.name); found && session_.LeaseHolds()) {
     if (found->absent) return ErrnoStatus(ENOENT);
-    sequence_ahead_.NoteLookup(at.parent, at.name, found->attr.inode, found->attr.mode);
+    if (S_ISREG(found->attr.mode)) looked_up_.Note(at.parent, at.name, found->attr.inode);
     return Overlaid(found->attr);
   }
   listing_prefetch_.NoteMissed(at.parent, at.name, caller.credentials);
@@ -160,7 +160,7 @@ absl::StatusOr<Attributes> Vfs::Lookup(const NameIn& at, const Caller& caller) {
   lookup.set_parent(at.parent);
   lookup.set_name(at.name.data(), at.name.size());
   absl::StatusOr<v1::Attr> attr = CallForEntry(std::move(request), caller);
-  if (attr.ok()) sequence_ahead_.NoteLookup(at.parent, at.name, attr->inode(), attr->mode());
+  if (attr.ok() && S_ISREG(attr->mode())) looked_up_.Note(at.parent, at.name, attr->inode());
   return attr;
 }
 
@@ -404,6 +404,7 @@ absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller&
   if (const auto cached = names_.GetAttr(inode); cached && session_.LeaseHolds()) {
     io.known = &known.emplace(cached->ToProto());
   }
+  if (!write && known) open_ahead_.NoteOpen(inode, known->size_bytes(), caller.credentials);
   absl::StatusOr<v1::Attr> attr = data_.Open(inode, write, io);
   if (!attr.ok()) return attr;
   ForgetUnlessHeld(inode);

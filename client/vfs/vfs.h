@@ -36,6 +36,8 @@
 #include "client/session/session.h"
 #include "client/vfs/dir_handle.h"
 #include "client/vfs/listing_prefetch.h"
+#include "client/vfs/looked_up_files.h"
+#include "client/vfs/open_ahead.h"
 #include "client/vfs/removed_inodes.h"
 #include "client/vfs/sequence_ahead.h"
 #include "proto/mdc.pb.h"
@@ -82,7 +84,8 @@ class Vfs {
         names_(names),
         options_(options),
         listing_prefetch_(session, names, options.listing_bytes),
-        sequence_ahead_(session, data, names, *options.clock) {}
+        sequence_ahead_(session, data, names, looked_up_, *options.clock),
+        open_ahead_(session, data, looked_up_, *options.clock) {}
 
   // ---- names ----
   absl::StatusOr<Attributes> Lookup(const NameIn& at, const Caller& caller);
@@ -234,7 +237,9 @@ class Vfs {
   std::atomic<AtimePolicy> noted_atime_{AtimePolicy::kRelative};
   RemovedInodes removed_;
   ListingPrefetch listing_prefetch_;
+  LookedUpFiles looked_up_;
   SequenceAhead sequence_ahead_;
+  OpenAhead open_ahead_;
 
   Mutex listings_mutex_;
   // Directories of which some open may fill the kernel's listing.

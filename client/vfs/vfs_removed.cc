@@ -35,6 +35,7 @@ void Vfs::Close(std::uint64_t inode) {
     removed_.Learn(*removed);
   }
   sequence_ahead_.NoteClose(inode);
+  open_ahead_.NoteClose(inode);
   data_.Close(inode);
 }
 

@@ -9,6 +9,11 @@
 #include "proto/status.h"
 
 namespace reel::mdc {
+namespace {
+
+constexpr std::size_t kMaxAlso = 1024;  // keys of one fetch
+
+}  // namespace
 
 void InFlight::Applied(const WriteBatch& batch, Sequence sequence, SessionId seen_by) {
   for (const WriteBatch::Change& change : batch.changes()) {
@@ -41,8 +46,13 @@ Sequence InFlight::SequenceOf(std::string_view key, SessionId viewer) const {
 }
 
 absl::Status Txn::Missed(Miss miss) {
-  // The first miss is the one to fetch: what follows it was decided without knowing.
-  if (!miss_.has_value()) miss_ = std::move(miss);
+  // The first miss is the one to fetch: what follows it was decided without knowing. (An operation
+  // that only looks goes on, so that it need not miss once for each.)
+  if (!miss_.has_value()) {
+    miss_ = std::move(miss);
+  } else if (!miss.scan && miss_->also.size() < kMaxAlso) {
+    miss_->also.push_back(std::move(miss.key));
+  }
   return absl::UnavailableError("not in memory");
 }
 

@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "mdc/metadb/rocks_memory.h"
 #include "mdc/metadb/schema.h"
+#include "mdc/testing/rocks_crash_store.h"
 #include "proto/status.h"
 
 namespace reel::mdc {
@@ -51,6 +52,28 @@ TEST_F(TxnTest, InodesAreLoadedOnceAndStoredWhenChanged) {
   Commit(txn);
   Txn after(store_.db(), in_flight_, Tier::kAll);
   EXPECT_EQ(ErrnoOf(after.Inode(inode).status()), ESTALE);
+}
+
+// An operation that goes on after a miss has all that it lacks fetched at once.
+TEST_F(TxnTest, WhatIsMissedBesidesIsFetchedWithTheFirst) {
+  CrashStore store;
+  v1::InodeRecord record;
+  record.set_inline_data(std::string(1'000, 'v'));
+  for (std::uint64_t inode = 1; inode <= 2'000; ++inode) {
+    WriteBatch batch;
+    batch.Put(schema::InodeKey(InodeNumber(inode)), record.SerializeAsString());
+    ASSERT_TRUE(store.db->Apply(batch).ok());
+  }
+  ASSERT_TRUE(store.db->Sync().ok());
+  ASSERT_TRUE(store.Open().ok());
+  const std::vector<std::string> keys = {schema::InodeKey(InodeNumber(17)),
+                                         schema::InodeKey(InodeNumber(600)),
+                                         schema::InodeKey(InodeNumber(1'200))};
+  Txn reader(*store.db, in_flight_, Tier::kMemory);
+  for (const std::string& key : keys) EXPECT_FALSE(reader.Get(key).ok());
+  ASSERT_TRUE(reader.missed());
+  EXPECT_EQ(reader.missed()->key, keys[0]);
+  EXPECT_EQ(reader.missed()->also, std::vector<std::string>({keys[1], keys[2]}));
 }
 
 TEST_F(TxnTest, DamagedRecordIsDataLoss) {

@@ -163,6 +163,7 @@ absl::Status MayChangeXattr(OpContext& ctx, std::uint64_t inode, const std::stri
 absl::Status CheckAccess(OpContext& ctx, const v1::Request& request) {
   switch (request.op_case()) {
     case v1::Request::kLookup:
+      if (request.lookup().ahead()) return ErrnoStatus(EACCES, "each open is checked");
       return MayAccessInode(ctx, request.lookup().parent(), kExecute);
     case v1::Request::kGetAttr:
       return MayAccessInode(ctx, request.get_attr().inode(), request.get_attr().access() & 7);
@@ -184,6 +185,7 @@ absl::Status CheckAccess(OpContext& ctx, const v1::Request& request) {
     case v1::Request::kRename:
       return MayRename(ctx, request.rename());
     case v1::Request::kReadDir:
+      if (request.read_dir().layouts() > 0) return ErrnoStatus(EACCES, "each open is checked");
       return MayAccessInode(ctx, request.read_dir().inode(), kRead);
     case v1::Request::kGetXattr:
       if (!request.get_xattr().name().starts_with("user.")) return absl::OkStatus();

@@ -172,6 +172,21 @@ TEST_F(AccessTest, MovingADirectoryNeedsWritePermissionOnIt) {
   EXPECT_EQ(MayRename(from, "free", to, "x"), 0);
 }
 
+// What comes without an open, nobody has checked.
+TEST_F(AccessTest, NothingIsFetchedAheadOfOpensThatAreChecked) {
+  v1::Request listing;
+  listing.mutable_read_dir()->set_inode(kRoot);
+  listing.mutable_read_dir()->set_attributes(true);
+  EXPECT_EQ(Check(listing), 0);
+  listing.mutable_read_dir()->set_layouts(1);
+  EXPECT_EQ(Check(listing), EACCES);
+  v1::Request lookup;
+  lookup.mutable_lookup()->set_parent(kRoot);
+  EXPECT_EQ(Check(lookup), 0);
+  lookup.mutable_lookup()->set_ahead(true);
+  EXPECT_EQ(Check(lookup), EACCES);
+}
+
 TEST_F(AccessTest, Attributes) {
   using v1::SetAttr;
   const std::uint64_t theirs = Make(kRoot, "theirs", S_IFREG | 0666, 7);

@@ -71,6 +71,90 @@ TEST_F(ReadDirTest, AListingHasNoAttributesOfFilesBeingWritten) {
   EXPECT_TRUE(soon_wanted_.empty());
 }
 
+class ListedLayoutsTest : public ReadDirTest {
+ protected:
+  // What comes behind that name.
+  std::vector<v1::ReadDirReply::Entry> Behind(const std::string& name, std::uint32_t layouts,
+                                              std::uint32_t limit_bytes = 4096) {
+    v1::Request request;
+    v1::ReadDir& read = *request.mutable_read_dir();
+    read.set_inode(kRoot);
+    read.set_behind(name);
+    read.set_limit_bytes(limit_bytes);
+    read.set_attributes(true);
+    read.set_layouts(layouts);
+    EXPECT_EQ(Do(ReadDir, request), 0);
+    return {reply_.read_dir().entries().begin(), reply_.read_dir().entries().end()};
+  }
+  v1::TokenMode Held(std::uint64_t inode) {
+    return tokens_.Held(kMe, InodeNumber(inode), kWholeFile);
+  }
+};
+
+TEST_F(ListedLayoutsTest, FilesBehindANameComeWithTheirTokens) {
+  MakeFile(kRoot, "a");
+  const std::uint64_t b = MakeFile(kRoot, "b");
+  MakeDir(kRoot, "sub");
+  const std::uint64_t c = MakeFile(kRoot, "c"), d = MakeFile(kRoot, "d");
+  const auto entries = Behind("a", 2);
+  EXPECT_EQ(Names(entries), (std::vector<std::string>{"b", "sub", "c"}));
+  EXPECT_FALSE(reply_.read_dir().end());
+  EXPECT_EQ(entries[0].layout().mode(), v1::TOKEN_SHARED);
+  EXPECT_EQ(entries[0].attr().inode(), b);
+  EXPECT_FALSE(entries[1].has_layout());
+  EXPECT_TRUE(entries[2].has_layout());
+  EXPECT_EQ(Held(b), v1::TOKEN_SHARED);
+  EXPECT_EQ(Held(c), v1::TOKEN_SHARED);
+  EXPECT_EQ(Held(d), v1::TOKEN_NONE);
+  EXPECT_EQ(Names(Behind("c", 2)), (std::vector<std::string>{"d"}));
+  EXPECT_TRUE(reply_.read_dir().end());
+  EXPECT_TRUE(Behind("d", 2).empty());
+  EXPECT_TRUE(reply_.read_dir().end());
+}
+
+TEST_F(ListedLayoutsTest, ContentsComeAlongAsFarAsTheyFit) {
+  std::vector<std::uint64_t> files;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    files.push_back(MakeFile(kRoot, name));
+    ASSERT_TRUE(InContext(kMe, [&](OpContext& ctx) -> absl::Status {
+                  const auto record = ctx.txn.Inode(InodeNumber(files.back()));
+                  (*record)->set_inline_data(std::string(1'000, *name));
+                  (*record)->set_size_bytes(1'000);
+                  (*record)->set_flags((*record)->flags() | v1::INODE_FLAG_INLINE);
+                  ctx.txn.Changed(InodeNumber(files.back()));
+                  return absl::OkStatus();
+                }).ok());
+  }
+  const auto entries = Behind("a", 16, 1'500);
+  ASSERT_EQ(Names(entries), (std::vector<std::string>{"b", "c"})) << "more than a limit by one";
+  EXPECT_EQ(entries[1].layout().content(), std::string(1'000, 'c'));
+  EXPECT_FALSE(reply_.read_dir().end());
+  EXPECT_EQ(Held(files[3]), v1::TOKEN_NONE);
+}
+
+TEST_F(ListedLayoutsTest, WhatAnotherHoldsStaysItsOwn) {
+  MakeFile(kRoot, "a");
+  const std::uint64_t written = MakeFile(kRoot, "b"), recalled = MakeFile(kRoot, "c");
+  tokens_.Grant(kOther, InodeNumber(written), v1::TOKEN_EXCLUSIVE);
+  tokens_.Grant(kOther, InodeNumber(recalled), v1::TOKEN_SHARED);
+  tokens_.RecallOthers(kMe, InodeNumber(recalled), v1::TOKEN_NONE);
+  const auto entries = Behind("a", 16);
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_FALSE(entries[0].has_layout() || entries[0].has_attr());
+  EXPECT_FALSE(entries[1].has_layout());
+  EXPECT_TRUE(entries[1].has_attr());
+  EXPECT_EQ(Held(written), v1::TOKEN_NONE);
+}
+
+TEST_F(ListedLayoutsTest, NobodyIsBehindANameThatIsGone) {
+  v1::Request request;
+  request.mutable_read_dir()->set_inode(kRoot);
+  request.mutable_read_dir()->set_behind("gone");
+  EXPECT_EQ(Do(ReadDir, request), ENOENT);
+  request.mutable_read_dir()->set_behind("a/b");
+  EXPECT_EQ(Do(ReadDir, request), EINVAL);
+}
+
 TEST_F(ReadDirTest, Refusals) {
   v1::Request request;
   request.mutable_read_dir()->set_inode(MakeFile(kRoot, "f"));

@@ -394,6 +394,7 @@ inline void CoreHarness::Run() {
     for (const CoreOutputs::Fetch& fetch : outputs.fetches) {
       quiet = 0;
       std::string value;
+      for (const std::string& key : fetch.miss.also) (void)db_->Get(key, &value, Tier::kAll);
       if (!fetch.miss.scan) {
         (void)db_->Get(fetch.miss.key, &value, Tier::kAll);
       } else {

@@ -293,6 +293,43 @@ def test_a_second_lookup_asks_nothing(cluster, room):
         assert again == first == b"text 5"
 
 
+def test_files_are_fetched_before_they_are_opened(cluster, room):
+    """Whoever goes through another host's files asks for few of them, and reads what that host has
+    made of them."""
+    def name(root, number):
+        return os.path.join(root, f"f{number}")
+
+    def bytes_of(number, change):
+        # Some lie with the controller, some on the LUNs.
+        return f"{number} {change}".encode() * (1 + number % 7 * 500)
+
+    def make(change, numbers):
+        for number in numbers:
+            with open(name(room[0], number), "wb") as file:
+                file.write(bytes_of(number, change))
+
+    def read_all():
+        seen = []
+        for number in range(200):
+            with open(name(room[1], number), "rb") as file:
+                seen.append(file.read())
+        return seen
+
+    make("first", range(200))
+    with open(name(room[0], 0), "rb") as file:
+        os.fsync(file.fileno())
+    assert len(os.listdir(room[1])) == 200  # so that the writer lets others look
+    for number in (0, 199):
+        os.stat(name(room[1], number))
+    before = cluster.counters()
+    assert read_all() == [bytes_of(number, "first") for number in range(200)]
+    after = cluster.counters()
+    assert after["op.open"] - before["op.open"] < 60
+    make("second", range(0, 200, 3))
+    assert read_all() == [bytes_of(number, "first" if number % 3 else "second")
+                          for number in range(200)]
+
+
 def test_a_delegated_directory_waits_for_no_controller(cluster, room):
     """Files are made and removed before the controller knows, and the other host sees them so."""
     one, two = (os.path.join(place, "mine") for place in room)

@@ -347,6 +347,7 @@ Outcome History::Run() {
     c.prefetched_reads += machine->data().prefetch_counts().reads;
     c.prefetched_layouts += machine->data().prefetch_counts().layouts;
     c.frames_ahead += machine->data().prefetch_counts().frames;
+    c.files_ahead += machine->data().prefetch_counts().files;
     c.frame_reads += machine->data().prefetch_counts().frame_reads;
   }
   for (const auto& controller : cluster_.controllers()) {

@@ -159,6 +159,7 @@ class Runner {
     add("reads from read-ahead", c.prefetched_reads);
     add("layouts asked for ahead", c.prefetched_layouts);
     add("frames fetched ahead", c.frames_ahead);
+    add("files fetched ahead", c.files_ahead);
     add("reads from frames ahead", c.frame_reads);
     add("attributes checked", c.attributes_read);
     add("evictions", c.evictions);

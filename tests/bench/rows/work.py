@@ -46,13 +46,18 @@ def unpacking(place, path):
     return {"tar x of 10,000 + sync, s": seconds(unpack)}
 
 
-def archive(place, path):
+def grepping(directory):
+    return seconds(lambda: run("sh", "-c", f"find {directory} -type f -print0 |"
+                               " xargs -0 grep -c needle > /dev/null || true"))
+
+
+def archive(place, path, place_of_other):
+    """`place_of_other`: the same by another host (of XFS: this one)."""
     took = unpacking(place, path)
     unpacked = os.path.join(place, "unpacked")
     return {**took,
-            "find | xargs grep of them, s": seconds(
-                lambda: run("sh", "-c", f"find {unpacked} -type f -print0 | xargs -0 grep -c needle"
-                            " > /dev/null || true")),
+            "grep of another host's files, s": grepping(os.path.join(place_of_other, "unpacked")),
+            "find | xargs grep of them, s": grepping(unpacked),
             "rm -r of them, s": seconds(lambda: run("rm", "-r", unpacked))}
 
 

@@ -1,0 +1,91 @@
+#include "client/vfs/directory_opens.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace reel::client {
+
+std::optional<DirectoryOpens::Fetch> DirectoryOpens::Open(const Opened& opened) {
+  directories_.remove_if([&](const Directory& directory) {
+    return !directory.asking && opened.now_ms - directory.opened_ms > kPauseMs;
+  });
+  Directory& directory = Find(opened.directory, opened.now_ms);
+  const bool waited = directory.waiting.erase(opened.inode) > 0;
+  directory.used = directory.used || waited;  // though another host may have taken it back
+  if (opened.cold) return OpenCold(directory, opened);
+  return waited ? OpenFetched(directory, opened.now_ms) : std::nullopt;
+}
+
+DirectoryOpens::Directory& DirectoryOpens::Find(std::uint64_t inode, std::uint64_t now_ms) {
+  const auto found = std::ranges::find(directories_, inode, &Directory::inode);
+  if (found != directories_.end()) {
+    directories_.splice(directories_.begin(), directories_, found);
+  } else {
+    if (directories_.size() >= kMaxDirectories) directories_.pop_back();
+    directories_.emplace_front().inode = inode;
+  }
+  directories_.front().opened_ms = now_ms;
+  return directories_.front();
+}
+
+std::optional<DirectoryOpens::Fetch> DirectoryOpens::OpenFetched(Directory& directory,
+                                                                 std::uint64_t now_ms) {
+  if (directory.waiting.size() > directory.fetched * 3 / 4) return std::nullopt;
+  walked_ms_ = now_ms;
+  directory.needed = kColdOpens;
+  if (directory.end || directory.asking) return std::nullopt;
+  directory.files = std::min(2 * directory.files, kMostFiles);
+  return Ask(directory, directory.last);
+}
+
+std::optional<DirectoryOpens::Fetch> DirectoryOpens::OpenCold(Directory& directory,
+                                                              const Opened& opened) {
+  const bool walks = walked_ms_ && opened.now_ms - *walked_ms_ <= kWalkMs;
+  const bool fresh = directory.fetched == 0;
+  ++directory.cold;
+  if (directory.asking || directory.cold < (walks && fresh ? 1 : directory.needed)) {
+    return std::nullopt;
+  }
+  directory.cold = 0;
+  if (std::exchange(directory.used, false) && !directory.waiting.empty()) return std::nullopt;
+  if (!directory.waiting.empty()) {
+    directory.waiting.clear();
+    directory.files = kFirstFiles;
+    directory.needed = std::min(4 * directory.needed, kMostColdOpens);
+  }
+  return Ask(directory, std::string(opened.name));
+}
+
+DirectoryOpens::Fetch DirectoryOpens::Ask(Directory& directory, std::string behind) {
+  directory.asking = true;
+  return {.directory = directory.inode,
+          .behind = std::move(behind),
+          .files = directory.files,
+          .bytes = directory.reads};
+}
+
+void DirectoryOpens::Answer(std::uint64_t inode, const Fetched& fetched) {
+  const auto found = std::ranges::find(directories_, inode, &Directory::inode);
+  if (found == directories_.end()) return;
+  Directory& directory = *found;
+  directory.asking = false;
+  directory.waiting.insert(fetched.inodes.begin(), fetched.inodes.end());
+  directory.fetched = directory.waiting.size();
+  directory.last = fetched.last;
+  directory.end = fetched.end || fetched.last.empty();
+}
+
+void DirectoryOpens::Close(std::uint64_t inode, bool read) {
+  const auto found = std::ranges::find(directories_, inode, &Directory::inode);
+  if (found != directories_.end()) found->reads = read;
+}
+
+bool DirectoryOpens::Knows(std::uint64_t inode) const {
+  return std::ranges::find(directories_, inode, &Directory::inode) != directories_.end();
+}
+
+bool DirectoryOpens::waits() const {
+  return std::ranges::any_of(directories_, [](const auto& each) { return !each.waiting.empty(); });
+}
+
+}  // namespace reel::client
