@@ -27,7 +27,7 @@ ROOMS = {
     "volume": ("base", "lun", "scsi", "iscsi", "format", "bandwidth", "join"),
     "proto": ("", "tls", "grpc"),
     "client": ("base", "session", "luns", "names", "locks", "inode", "file", "buffers", "tokens",
-               "data", "vfs", "fuse", "mount"),
+               "data", "ahead", "vfs", "fuse", "mount"),
     "mdc": ("base", "metafs", "metadb", "space", "tables", "sessions", "qos", "ops", "moves",
             "core", "check", "store", "backup", "repair", "seat", "fence", "map", "inspect",
             "serve", "rpc", "daemon"),

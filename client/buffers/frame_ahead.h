@@ -1,6 +1,6 @@
 // The bytes of frames that a player will open next, read from the LUNs before it does.
 //
-// Which files these are, and how much of each, client/vfs/sequence_ahead.h says. Invariants:
+// Which files these are, and how much of each, client/ahead/sequence_ahead.h says. Invariants:
 //   1. A chunk is handed over only while nothing has happened to the file since its reading began,
 //      as one of a stream is (client/buffers/read_ahead.h).
 //   2. Its reading waits for nothing but the LUNs, and takes no token from anybody: where that or

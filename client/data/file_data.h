@@ -63,16 +63,17 @@ class FileData : public SessionEvents {
   virtual void Change(const Changed& /*changed*/) {}
 
   // What streams had ahead of them: reads that came from what had been read ahead, and requests for
-  // blocks or extents that were made before anybody needed them. Of sequences: frames whose token and
-  // layout came ahead, and reads from their bytes (and from those of files). Of directories: files.
+  // blocks or extents that were made before anybody needed them. Of sequences: frames whose token
+  // and layout came ahead, and reads from their bytes (and from those of files). Of directories:
+  // files.
   struct PrefetchCounts {
     std::uint64_t reads = 0, layouts = 0, frames = 0, frame_reads = 0, files = 0;
     std::uint64_t frame_bytes = 0;  // in memory now
   };
   virtual PrefetchCounts prefetch_counts() const { return {}; }
 
-  // ---- what is opened next: frames of a sequence (client/vfs/sequence_ahead.h), or files of a
-  // directory (client/vfs/open_ahead.h); none of these waits ----
+  // ---- what is opened next: frames of a sequence (client/ahead/sequence_ahead.h), or files of a
+  // directory (client/ahead/open_ahead.h); none of these waits ----
   // How much memory the bytes may take together; 0: no frame is to be fetched.
   virtual std::uint64_t max_frame_bytes() const { return 0; }
   // Sends a Lookup that is `ahead`, and takes in the token that it brings; begins to read the first
@@ -80,9 +81,9 @@ class FileData : public SessionEvents {
   // name leads to: EAGAIN where another host would have to give something back for it.
   virtual void LookAhead(v1::Request lookup, std::uint64_t bytes,
                          std::function<void(const absl::StatusOr<v1::Attr>&)> done);
-  // The same of a ReadDir with `layouts`: takes in the tokens that it brings, and begins to read the
-  // files of at most `most_bytes`, where their bytes have not come along. `done` gets the reply, or
-  // ESTALE, EAGAIN: it was not sent.
+  // The same of a ReadDir with `layouts`: takes in the tokens that it brings, and begins to read
+  // the files of at most `most_bytes`, where their bytes have not come along. `done` gets the
+  // reply, or ESTALE, EAGAIN: it was not sent.
   virtual void ListAhead(v1::Request read_dir, std::uint64_t most_bytes,
                          std::function<void(const absl::StatusOr<v1::Reply>&)> done);
   // Whether a token of all of it is held, so that whoever opens it need not ask.

@@ -105,6 +105,25 @@ TEST_F(FlushFailureTest, AWriteAnsweredDuringAFailedFlushIsLostWithIt) {
   ExpectOnly(0, std::string(kBlock, 'n'));
 }
 
+// Attributes that are told along may take as long as a controller is away.
+TEST_F(FlushFailureTest, APartWrittenWhileAttributesAreStillToldIsKept) {
+  const auto client = MountUncommitted();
+  v1::SetAttr mode;
+  mode.set_inode(inode_);
+  mode.set_fields(v1::SetAttr::MODE);
+  mode.set_mode(0600);
+  ASSERT_TRUE(client->data().DelayAttributes(mode, cluster().mdc().AttrOf(inode_)));
+  cluster().mdc().HoldReplies(v1::Request::kSetAttr);
+  BeginCommitThatFails();
+  while (cluster().mdc().CountOf(v1::Request::kSetAttr) == 0) std::this_thread::yield();
+  client->Write(inode_, 512, std::string(512, 'k'), {.direct = true, .handle = 1});
+  EXPECT_EQ(ErrnoOf(client->data().Flush(inode_, {.handle = 1})), EIO) << "by then it is known";
+  cluster().mdc().ReleaseReplies();
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+  EXPECT_EQ(FsyncOf(*client, 1), 0) << "told once";
+  ExpectOnly(512, std::string(512, 'k'));
+}
+
 // As zeros: other hosts find the file as this one leaves it.
 TEST_F(FlushFailureTest, AFailedFlushStillCommitsTheSize) {
   const auto client = MountUncommitted();

@@ -22,9 +22,11 @@ absl::Status DataContext::Wait(FileState& file, const Interrupt* interrupt) {
 }
 
 void DataContext::NoteLostFlushes(FileState& file) {
-  if (!file.uncommitted.Prune(*io)) return;
-  file.LoseDirty();
-  file.NoteLoss(ErrnoStatus(EIO, "a flush failed"));
+  const std::optional<BlockSet> of_commit = file.uncommitted.TakeLostCommit(*io);
+  if (of_commit) file.LoseWritten(*of_commit);
+  const bool of_dirty = file.uncommitted.Prune(*io);
+  if (of_dirty) file.LoseDirty();
+  if (of_commit || of_dirty) file.NoteLoss(ErrnoStatus(EIO, "a flush failed"));
 }
 
 void DataContext::NoteUnflushed(FileState& file, LunMarks marks) {

@@ -78,6 +78,8 @@ Uncommitted::Taken Uncommitted::Begin(std::size_t max_ranges, bool with_delayed)
     taken.through.delayed = delayed_changes_;
   }
   on_its_way_ = taken;
+  on_its_way_marks_ = taken.marks;
+  commit_lost_ = false;
   running_ = true;
   return taken;
 }
@@ -85,7 +87,10 @@ Uncommitted::Taken Uncommitted::Begin(std::size_t max_ranges, bool with_delayed)
 void Uncommitted::End(Taken& taken) {
   running_ = false;
   taken.delayed = std::exchange(on_its_way_.delayed, std::nullopt);
+  taken.lost = std::exchange(commit_lost_, false);
+  if (taken.lost) taken.blocks.Clear();
   on_its_way_ = Changes();
+  on_its_way_marks_.clear();
 }
 
 void Uncommitted::NoteCommitted(const Through& through) {
@@ -115,6 +120,12 @@ BlockSet Uncommitted::LoseFlush(const BlockSet& blocks) {
   return rewritten;
 }
 
+std::optional<BlockSet> Uncommitted::TakeLostCommit(const LunIo& io) {
+  if (!running_ || !io.Prune(on_its_way_marks_)) return std::nullopt;
+  commit_lost_ = true;
+  return std::exchange(on_its_way_.blocks, {});
+}
+
 BlockSet Uncommitted::TakeDirtyBlocks() {
   BlockSet taken = std::exchange(dirty_.blocks, {});
   on_its_way_.blocks.ForEach(
@@ -127,6 +138,7 @@ void Uncommitted::Void() {
   unflushed_.clear();
   on_its_way_.blocks.Clear();
   on_its_way_.delayed.reset();
+  on_its_way_marks_.clear();
   committed_ = now();
 }
 

@@ -7,7 +7,8 @@
 //   2. Blocks that are dirty or on their way hold data on the LUNs that the controller still calls
 //      unwritten. Their marks say which LUNs have to be flushed before it is told otherwise.
 //   3. Blocks that are written again as a whole while their commit runs become dirty again: the
-//      flush of that commit may have begun before, and fail. (A part goes with the commit's flush.)
+//      flush of that commit may have begun before, and fail. (A part goes with the commit's flush,
+//      unless that is known to have failed.)
 //   4. Changes are counted, and so are delayed attributes. By the counts a change is
 //      committed: it was told, or lost.
 //   5. A flush that failed makes written blocks unwritten ones: that is counted, and whatever is
@@ -117,6 +118,7 @@ class Uncommitted {
   struct Taken : Changes {
     LunMarks marks;     // to be flushed before
     Through through{};  // what it covers
+    bool lost = false;  // TakeLostCommit has said so: no blocks are left
   };
   bool running() const { return running_; }
   // At most so many ranges of blocks; with delayed attributes, or not. REQUIRES: none runs.
@@ -152,6 +154,9 @@ class Uncommitted {
   // What a flush lost of these blocks: those that were written again since are not lost, and are
   // returned.
   BlockSet LoseFlush(const BlockSet& blocks);
+  // A flush has lost what a commit that runs is to tell: the blocks of that, once. Parts of them
+  // that are written from here on do not go along, however long the commit still runs.
+  std::optional<BlockSet> TakeLostCommit(const LunIo& io);
   // The blocks that are dirty no longer are. (Of those that were written again the commit decides.)
   BlockSet TakeDirtyBlocks();
   std::uint64_t lost_flushes() const { return lost_flushes_; }
@@ -167,6 +172,8 @@ class Uncommitted {
   Changes dirty_;
   LunMarks unflushed_;
   Changes on_its_way_;
+  LunMarks on_its_way_marks_;  // to be flushed before that
+  bool commit_lost_ = false;
   bool running_ = false;
   std::uint64_t changes_ = 0;          // counts what was made dirty, …
   std::uint64_t delayed_changes_ = 0;  // … delayed attributes, …

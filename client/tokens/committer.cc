@@ -173,14 +173,15 @@ void Committer::PutBack(const Plan& plan, FileState& f) {
   LunMarks marks = plan.taken.marks;
   if (context_.io->Prune(marks)) {
     LosePlanned(plan, f);
-    return f.NoteLoss(ErrnoStatus(EIO, "a flush failed"));
+    if (!plan.taken.lost) f.NoteLoss(ErrnoStatus(EIO, "a flush failed"));
+    return;
   }
   f.uncommitted.PutBackBlocks(plan.taken.blocks, marks);
   PutBackAttributes(plan, f);
 }
 
 void Committer::LosePlanned(const Plan& plan, FileState& f) {
-  f.LoseWritten(plan.taken.blocks);
+  if (!plan.taken.lost) f.LoseWritten(plan.taken.blocks);
   PutBackAttributes(plan, f);
   f.uncommitted.CountAgain();
 }
@@ -218,7 +219,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
     f.LowerToken(kWholeFile, v1::TOKEN_NONE);
     context_.RegisterOpens(f);
   }
-  if (f.opens.any() || !IsGone(status)) f.NoteLoss(status);
+  if (!plan->taken.lost && (f.opens.any() || !IsGone(status))) f.NoteLoss(status);
   GoOn(f);
 }
 

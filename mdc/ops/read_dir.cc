@@ -38,8 +38,7 @@ class Page {
   v1::ReadDirReply::Entry* Add(std::string_view name, std::uint64_t inode, std::uint32_t type,
                                std::uint64_t cookie) {
     const std::size_t bytes = name.size() + kEntryOverheadBytes;
-    if (full_ || files_ == 0 ||
-        (reply_.entries_size() > 0 && used_bytes_ + bytes > limit_bytes_)) {
+    if (full_ || files_ == 0 || (reply_.entries_size() > 0 && used_bytes_ + bytes > limit_bytes_)) {
       full_ = true;
       return nullptr;
     }

@@ -18,7 +18,8 @@ struct Coverage {
   std::uint64_t operations = 0, unanswered = 0;
   std::uint64_t cells_checked = 0, locks = 0, page_hits = 0, attr_hits = 0, name_hits = 0,
                 listing_hits = 0, pages_invalidated = 0, prefetched_reads = 0,
-                prefetched_layouts = 0, frames_ahead = 0, files_ahead = 0, frame_reads = 0, attributes_read = 0;
+                prefetched_layouts = 0, frames_ahead = 0, files_ahead = 0, frame_reads = 0,
+                attributes_read = 0;
   std::uint64_t evictions = 0, recalls = 0, repetitions = 0, delegated = 0, replayed = 0,
                 blocked = 0, misses = 0, reaped = 0, broken_moves = 0, scrubs = 0, map_changes = 0;
   std::array<std::uint64_t, v1::JobKind_ARRAYSIZE> moved{};  // blocks, by the kind of job

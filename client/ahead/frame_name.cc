@@ -1,4 +1,4 @@
-#include "client/vfs/frame_name.h"
+#include "client/ahead/frame_name.h"
 
 #include <algorithm>
 

@@ -16,11 +16,11 @@
 #include <memory>
 
 #include "absl/container/flat_hash_map.h"
+#include "client/ahead/frame_sequences.h"
+#include "client/ahead/looked_up_files.h"
 #include "client/data/file_data.h"
 #include "client/names/name_cache.h"
 #include "client/session/session.h"
-#include "client/vfs/frame_sequences.h"
-#include "client/vfs/looked_up_files.h"
 #include "volume/base/mutex.h"
 
 namespace reel::client {

@@ -1,4 +1,4 @@
-#include "client/vfs/frame_sequences.h"
+#include "client/ahead/frame_sequences.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

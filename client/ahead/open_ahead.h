@@ -6,7 +6,7 @@
 // answered here. Invariants:
 //   1. Nothing is taken from a host that has the file open, and nobody waits for the request.
 //   2. Only opens of files of at most kMaxFileBytes count: frames are another matter
-//      (client/vfs/sequence_ahead.h).
+//      (client/ahead/sequence_ahead.h).
 //   3. Where the controller has to be asked for every open (Session::checks_opens) nothing is
 //      fetched: the open is what it checks.
 // Threads: all methods may be called concurrently.
@@ -16,10 +16,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "client/ahead/directory_opens.h"
+#include "client/ahead/looked_up_files.h"
 #include "client/data/file_data.h"
 #include "client/session/session.h"
-#include "client/vfs/directory_opens.h"
-#include "client/vfs/looked_up_files.h"
 #include "volume/base/env.h"
 #include "volume/base/mutex.h"
 

@@ -1,4 +1,4 @@
-#include "client/vfs/frame_sequences.h"
+#include "client/ahead/frame_sequences.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "client/vfs/directory_opens.h"
+#include "client/ahead/directory_opens.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

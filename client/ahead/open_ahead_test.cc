@@ -1,4 +1,4 @@
-#include "client/vfs/open_ahead.h"
+#include "client/ahead/open_ahead.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -13,8 +13,8 @@
 namespace reel::client {
 namespace {
 
-constexpr std::uint64_t kDirectory = 1;
-constexpr std::uint64_t kFirstInode = 100;  // of f0
+constexpr std::uint64_t kFolder = 1;
+constexpr std::uint64_t kFirstFile = 100;  // of f0
 
 class ListingSession final : public FakeSession {
  public:
@@ -55,19 +55,19 @@ class OpenAheadTest : public testing::Test {
   void Read(std::uint64_t file, int flags = O_RDONLY) {
     clock_.Advance(1);
     v1::Attr attr;
-    attr.set_inode(kFirstInode + file);
+    attr.set_inode(kFirstFile + file);
     attr.set_mode(S_IFREG | 0644);
     attr.set_nlink(1);
     attr.set_size_bytes(size_bytes_);
     v1::Request looked;
-    looked.mutable_lookup()->set_parent(kDirectory);
+    looked.mutable_lookup()->set_parent(kFolder);
     looked.mutable_lookup()->set_name(absl::StrCat("f", file));
     v1::Reply reply;
-    reply.add_cacheable(kDirectory);
+    reply.add_cacheable(kFolder);
     reply.add_cacheable(attr.inode());
     *reply.mutable_entry()->mutable_attr() = attr;
     names_.OnReply(looked, reply);
-    ASSERT_TRUE(vfs_.Lookup({kDirectory, absl::StrCat("f", file)}, caller_).ok());
+    ASSERT_TRUE(vfs_.Lookup({kFolder, absl::StrCat("f", file)}, caller_).ok());
     ASSERT_TRUE(vfs_.Open(attr.inode(), flags, caller_).ok());
     vfs_.Close(attr.inode());
   }
@@ -78,7 +78,7 @@ class OpenAheadTest : public testing::Test {
     for (std::uint64_t file = from; file < from + count; ++file) {
       v1::ReadDirReply::Entry& entry = *listing.add_entries();
       entry.set_name(absl::StrCat("f", file));
-      entry.set_inode(kFirstInode + file);
+      entry.set_inode(kFirstFile + file);
       entry.mutable_layout();
       data_.held.insert(entry.inode());
     }
@@ -101,7 +101,7 @@ TEST_F(OpenAheadTest, AsksForTheFilesBehindTheOnesThatWereOpened) {
   ASSERT_EQ(data_.asked.size(), 1u);
   EXPECT_EQ(data_.asked[0].credentials().uid(), 1000u);
   const v1::ReadDir& read = data_.asked[0].read_dir();
-  EXPECT_EQ(read.inode(), kDirectory);
+  EXPECT_EQ(read.inode(), kFolder);
   EXPECT_EQ(read.behind(), "f2");
   EXPECT_EQ(read.layouts(), DirectoryOpens::kFirstFiles);
   EXPECT_EQ(read.limit_bytes(), OpenAhead::kReplyBytes);
@@ -143,7 +143,7 @@ TEST_F(OpenAheadTest, LargeFilesAndOnesThatAreWrittenDoNotCount) {
 }
 
 TEST_F(OpenAheadTest, WhatIsHeldIsNotAskedFor) {
-  data_.held = {kFirstInode, kFirstInode + 1, kFirstInode + 2};
+  data_.held = {kFirstFile, kFirstFile + 1, kFirstFile + 2};
   for (const std::uint64_t file : {0, 1, 2}) Read(file);
   EXPECT_TRUE(data_.asked.empty());
 }

@@ -1,4 +1,4 @@
-#include "client/vfs/looked_up_files.h"
+#include "client/ahead/looked_up_files.h"
 
 namespace reel::client {
 

@@ -1,4 +1,4 @@
-#include "client/vfs/sequence_ahead.h"
+#include "client/ahead/sequence_ahead.h"
 
 #include <sys/stat.h>
 

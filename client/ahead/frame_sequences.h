@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-#include "client/vfs/frame_name.h"
+#include "client/ahead/frame_name.h"
 
 namespace reel::client {
 

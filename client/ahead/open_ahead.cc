@@ -1,4 +1,4 @@
-#include "client/vfs/open_ahead.h"
+#include "client/ahead/open_ahead.h"
 
 #include <optional>
 #include <utility>

@@ -87,7 +87,7 @@ class DirectoryOpens {
   std::optional<Fetch> OpenCold(Directory& directory, const Opened& opened);
   static Fetch Ask(Directory& directory, std::string behind);
 
-  std::list<Directory> directories_;       // the last used is in front
+  std::list<Directory> directories_;        // the last used is in front
   std::optional<std::uint64_t> walked_ms_;  // when what was fetched was of use
 };
 

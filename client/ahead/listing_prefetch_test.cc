@@ -1,4 +1,4 @@
-#include "client/vfs/listing_prefetch.h"
+#include "client/ahead/listing_prefetch.h"
 
 #include <sys/stat.h>
 
