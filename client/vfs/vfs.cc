@@ -272,7 +272,7 @@ absl::StatusOr<v1::StatFsReply> Vfs::StatFs(std::uint64_t inode, const Caller& c
     }
   }
   v1::Request request;
-  request.mutable_stat_fs();
+  request.mutable_stat_fs()->set_inode(inode);
   const auto away = WhenAway(session_, caller.interrupt);
   const Interrupt* interrupt = last ? &away : caller.interrupt;
   absl::StatusOr<v1::Reply> reply =
@@ -283,7 +283,9 @@ absl::StatusOr<v1::StatFsReply> Vfs::StatFs(std::uint64_t inode, const Caller& c
   }
   v1::StatFsReply& space = *reply->mutable_stat_fs();
   if (space.block_bytes() == 0) return WrongReply("usage");
-  NarrowSpace(inode, {.credentials = caller.credentials, .interrupt = &away}, space);
+  if (!space.of_inode()) {
+    NarrowSpace(inode, {.credentials = caller.credentials, .interrupt = &away}, space);
+  }
   MutexLock lock(last_mutex_);
   if (space_.size() >= kMaxSpaces) {
     absl::erase_if(space_, [](const auto& entry) { return entry.first != kRootInode.value(); });
@@ -292,7 +294,8 @@ absl::StatusOr<v1::StatFsReply> Vfs::StatFs(std::uint64_t inode, const Caller& c
   return space;
 }
 
-// (A controller of an earlier release does not say; nor does any of what was removed.)
+// As one of an earlier release does, or one that does not know this either; none does of what was
+// removed.
 void Vfs::NarrowSpace(std::uint64_t inode, const Caller& caller, v1::StatFsReply& space) {
   v1::Request request;
   request.mutable_get_xattr()->set_inode(inode);

@@ -41,6 +41,19 @@ TEST_F(VfsTest, TheRootIsStillThereWhenNoControllerIs) {
   EXPECT_EQ(vfs_.StatFs(1, caller_)->block_bytes(), 4096u);
 }
 
+TEST_F(VfsTest, SpaceIsAskedForWithOneMessageWhereTheControllerKnowsHow) {
+  v1::StatFsReply& space = *session_.replies.emplace_back().mutable_stat_fs();
+  space.set_block_bytes(4096);
+  space.set_free_blocks(7);
+  space.set_of_inode(true);
+  EXPECT_EQ(vfs_.StatFs(5, caller_)->free_blocks(), 7u);
+  EXPECT_EQ(LastRequest().stat_fs().inode(), 5u);
+  session_.replies.emplace_back().mutable_stat_fs()->set_block_bytes(4096);
+  session_.replies.emplace_back().mutable_data()->set_data("40960 8192");
+  EXPECT_EQ(vfs_.StatFs(6, caller_)->free_blocks(), 2u);
+  EXPECT_EQ(LastRequest().get_xattr().name(), "reelfs.space");
+}
+
 // Another host may see the change before this one hears that it is made.
 TEST_F(VfsTest, TheKernelForgetsNamesBeforeAChangeIsSent) {
   std::vector<std::size_t> forgotten;  // how many requests had been sent

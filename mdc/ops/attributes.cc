@@ -252,7 +252,7 @@ absl::Status ReadLink(OpContext& ctx, const v1::Request& request, v1::Reply& rep
   return absl::OkStatus();
 }
 
-absl::Status StatFs(OpContext& ctx, const v1::Request&, v1::Reply& reply) {
+absl::Status StatFs(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
   const absl::StatusOr<v1::VolumeRecord> volume = VolumeCounts(ctx.txn);
   if (!volume.ok()) return volume.status();
   v1::StatFsReply& out = *reply.mutable_stat_fs();
@@ -262,6 +262,16 @@ absl::Status StatFs(OpContext& ctx, const v1::Request&, v1::Reply& reply) {
   const std::uint64_t free = ctx.allocator.total_free_blocks() + ctx.store.removing_blocks;
   out.set_free_blocks(ctx.store.full ? 0 : std::min(free, out.total_blocks()));
   out.set_inodes(volume->inodes() + 1);
+  const InodeNumber inode(request.stat_fs().inode());
+  if (inode == InodeNumber(0)) return absl::OkStatus();
+  const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
+  if (ErrnoOf(record.status()) == ESTALE) return absl::OkStatus();  // it has been removed
+  if (!record.ok()) return record.status();
+  const absl::StatusOr<UsableSpace> space = SpaceFor(ctx, **record);
+  if (!space.ok()) return space.status();
+  out.set_total_blocks(space->total_blocks);
+  out.set_free_blocks(ctx.store.full ? 0 : space->free_blocks);
+  out.set_of_inode(true);
   return absl::OkStatus();
 }
 

@@ -64,33 +64,6 @@ std::set<std::string, std::less<>> AffinitiesOf(const VolumeDescriptor& descript
   return affinities;
 }
 
-// Of the pools that the allocator takes blocks of for it (Allocator::Order).
-absl::StatusOr<std::string> SpaceFor(OpContext& ctx, const v1::InodeRecord& record) {
-  const std::string& affinity = record.affinity();
-  UsableSpace space;
-  bool all_pools = true;
-  for (std::uint32_t i = 0; i < ctx.descriptor.pools.size(); ++i) {
-    const Pool& pool = ctx.descriptor.pools[i];
-    const bool has_it =
-        !affinity.empty() && std::find(pool.affinities.begin(), pool.affinities.end(), affinity) !=
-                                 pool.affinities.end();
-    if ((pool.flags & Pool::kData) == 0) continue;
-    if (!has_it && (pool.flags & Pool::kExclusive) != 0) {
-      all_pools = false;
-      continue;
-    }
-    space.total_blocks += pool.capacity_blocks();
-    space.free_blocks += ctx.allocator.free_blocks(PoolId(i));
-  }
-  // In which pools the removed files lie is not known before their blocks are free.
-  if (all_pools) {
-    space.free_blocks = std::min(space.free_blocks + ctx.store.removing_blocks, space.total_blocks);
-  }
-  if (absl::Status s = NarrowToTree(ctx, record, space); !s.ok()) return s;
-  const std::uint64_t block_bytes = ctx.descriptor.block_bytes;
-  return absl::StrCat(space.total_blocks * block_bytes, " ", space.free_blocks * block_bytes);
-}
-
 // What is to lie elsewhere from now on must not be written to blocks that were got before: not to
 // those ahead of a file, nor to those reserved for the next files of a directory.
 absl::Status SetAffinity(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record,
@@ -130,14 +103,41 @@ absl::Status GetSetting(OpContext& ctx, InodeNumber inode, std::string_view name
     return absl::OkStatus();
   }
   if (name == kSpace) {
-    absl::StatusOr<std::string> space = SpaceFor(ctx, **record);
-    if (space.ok()) value = *std::move(space);
-    return space.status();
+    const absl::StatusOr<UsableSpace> space = SpaceFor(ctx, **record);
+    if (!space.ok()) return space.status();
+    const std::uint64_t block_bytes = ctx.descriptor.block_bytes;
+    value = absl::StrCat(space->total_blocks * block_bytes, " ", space->free_blocks * block_bytes);
+    return absl::OkStatus();
   }
   if (name == kRateSetting) return GetRate(ctx, inode, value);
   if (IsQuotaSetting(name)) return GetQuotaSetting(ctx, **record, name, value);
   value = (*record)->affinity();
   return value.empty() ? ErrnoStatus(ENODATA) : absl::OkStatus();
+}
+
+absl::StatusOr<UsableSpace> SpaceFor(OpContext& ctx, const v1::InodeRecord& record) {
+  const std::string& affinity = record.affinity();
+  UsableSpace space;
+  bool all_pools = true;
+  for (std::uint32_t i = 0; i < ctx.descriptor.pools.size(); ++i) {
+    const Pool& pool = ctx.descriptor.pools[i];
+    const bool has_it =
+        !affinity.empty() && std::find(pool.affinities.begin(), pool.affinities.end(), affinity) !=
+                                 pool.affinities.end();
+    if ((pool.flags & Pool::kData) == 0) continue;
+    if (!has_it && (pool.flags & Pool::kExclusive) != 0) {
+      all_pools = false;
+      continue;
+    }
+    space.total_blocks += pool.capacity_blocks();
+    space.free_blocks += ctx.allocator.free_blocks(PoolId(i));
+  }
+  // In which pools the removed files lie is not known before their blocks are free.
+  if (all_pools) {
+    space.free_blocks = std::min(space.free_blocks + ctx.store.removing_blocks, space.total_blocks);
+  }
+  if (absl::Status s = NarrowToTree(ctx, record, space); !s.ok()) return s;
+  return space;
 }
 
 absl::Status ChangeSetting(OpContext& ctx, InodeNumber inode, std::string_view name,

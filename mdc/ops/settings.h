@@ -17,7 +17,9 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "mdc/ops/operation.h"
+#include "mdc/ops/quota_settings.h"
 #include "volume/base/types.h"
 
 namespace reel::mdc {
@@ -31,6 +33,10 @@ absl::Status GetSetting(OpContext& ctx, InodeNumber inode, std::string_view name
 // the message names those that there are.
 absl::Status ChangeSetting(OpContext& ctx, InodeNumber inode, std::string_view name,
                            std::string_view value);
+
+// What files that are made in that directory, or that file, may use: of the pools that the
+// allocator takes blocks of for it (Allocator::Order), within the limit of its tree.
+absl::StatusOr<UsableSpace> SpaceFor(OpContext& ctx, const v1::InodeRecord& record);
 
 // EBUSY when another host is the file's single writer; waits for its lock token first.
 absl::Status RequireNoOtherWriter(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record);

@@ -311,6 +311,21 @@ TEST_F(QuotaLimitsTest, StatFsOfATreeShowsItsLimit) {
   ASSERT_EQ(Allocate(Make(0, "file", true, top), 0, 30), 0);
   EXPECT_EQ(a_.Do(As(kAnn, XattrOf(top, "reelfs.space"))), 0);
   EXPECT_EQ(a_.last_.data().data(), absl::StrCat(100 * kBlock, " ", 70 * kBlock));
+  v1::Request request;
+  request.mutable_stat_fs();
+  EXPECT_EQ(a_.Do(request), 0);
+  const std::uint64_t all = a_.last_.stat_fs().total_blocks();
+  EXPECT_GT(all, 100u);
+  EXPECT_FALSE(a_.last_.stat_fs().of_inode());
+  request.mutable_stat_fs()->set_inode(top);
+  EXPECT_EQ(a_.Do(request), 0);
+  EXPECT_EQ(a_.last_.stat_fs().total_blocks(), 100u);
+  EXPECT_EQ(a_.last_.stat_fs().free_blocks(), 70u);
+  EXPECT_TRUE(a_.last_.stat_fs().of_inode());
+  request.mutable_stat_fs()->set_inode(4711);  // which has been removed
+  EXPECT_EQ(a_.Do(request), 0);
+  EXPECT_EQ(a_.last_.stat_fs().total_blocks(), all);
+  EXPECT_FALSE(a_.last_.stat_fs().of_inode());
 }
 
 TEST_F(QuotaLimitsTest, NothingMovesFromTreeToTree) {

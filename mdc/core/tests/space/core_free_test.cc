@@ -26,7 +26,7 @@ class CoreFreeTest : public testing::Test {
     EXPECT_EQ(a_.Do(request), 0);
     return a_.last_.stat_fs().free_blocks();
   }
-  // As the client asks for a directory.
+  // As getfattr(1) and older clients ask for a directory.
   std::string Space() {
     v1::Request request;
     request.mutable_get_xattr()->set_inode(1);
