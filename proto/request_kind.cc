@@ -215,7 +215,7 @@ RequestKind KindOf(const v1::Request& request) {
     case v1::Request::kRename:
       return RenameKind(r.rename());
     case v1::Request::kReadDir:
-      return {kRead, kNone, {}, {Inode(r.read_dir())}};
+      return {r.read_dir().layouts() > 0 ? kOfSession : kRead, kNone, {}, {Inode(r.read_dir())}};
     case v1::Request::kReadLink:
       return {kRead, kNone, {}, {}};
     case v1::Request::kGetXattr:

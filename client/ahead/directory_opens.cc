@@ -41,23 +41,26 @@ std::optional<DirectoryOpens::Fetch> DirectoryOpens::OpenFetched(Directory& dire
 std::optional<DirectoryOpens::Fetch> DirectoryOpens::OpenCold(Directory& directory,
                                                               const Opened& opened) {
   const bool walks = walked_ms_ && opened.now_ms - *walked_ms_ <= kWalkMs;
-  const bool fresh = directory.fetched == 0;
   ++directory.cold;
-  if (directory.asking || directory.cold < (walks && fresh ? 1 : directory.needed)) {
+  if (directory.asking || directory.cold < (walks && !directory.asked ? 1 : directory.needed)) {
     return std::nullopt;
   }
   directory.cold = 0;
   if (std::exchange(directory.used, false) && !directory.waiting.empty()) return std::nullopt;
   if (!directory.waiting.empty()) {
     directory.waiting.clear();
-    directory.files = kFirstFiles;
-    directory.needed = std::min(4 * directory.needed, kMostColdOpens);
+    BeOfNoUse(directory);
   }
   return Ask(directory, std::string(opened.name));
 }
 
+void DirectoryOpens::BeOfNoUse(Directory& directory) {
+  directory.files = kFirstFiles;
+  directory.needed = std::min(4 * directory.needed, kMostColdOpens);
+}
+
 DirectoryOpens::Fetch DirectoryOpens::Ask(Directory& directory, std::string behind) {
-  directory.asking = true;
+  directory.asking = directory.asked = true;
   return {.directory = directory.inode,
           .behind = std::move(behind),
           .files = directory.files,
@@ -69,6 +72,7 @@ void DirectoryOpens::Answer(std::uint64_t inode, const Fetched& fetched) {
   if (found == directories_.end()) return;
   Directory& directory = *found;
   directory.asking = false;
+  if (fetched.inodes.empty()) BeOfNoUse(directory);
   directory.waiting.insert(fetched.inodes.begin(), fetched.inodes.end());
   directory.fetched = directory.waiting.size();
   directory.last = fetched.last;

@@ -6,8 +6,8 @@
 // more of them when a quarter of these has been opened. A *walk* goes on in the next directory with
 // its first file. Invariants:
 //   1. Of a directory one fetch is under way at a time, of at most kMostFiles.
-//   2. Where nobody opens what was fetched, it takes four times as many cold opens each time until
-//      more of that directory is.
+//   2. Where nobody opens what was fetched, or nothing came, it takes four times as many cold opens
+//      each time until more of that directory is.
 //   3. Nothing is kept of more than kMaxDirectories, nor of one in which nobody has opened anything
 //      for kPauseMs.
 // Threads: externally synchronised; `now_ms` never goes back.
@@ -75,7 +75,8 @@ class DirectoryOpens {
     std::string last;
     bool end = true;
     bool asking = false;
-    bool used = false;  // something that was fetched was opened, since as many cold opens
+    bool asked = false;  // it was, once
+    bool used = false;   // something that was fetched was opened, since as many cold opens
     bool reads = false;
     std::uint32_t cold = 0;
     std::uint32_t needed = kColdOpens;
@@ -86,6 +87,7 @@ class DirectoryOpens {
   std::optional<Fetch> OpenFetched(Directory& directory, std::uint64_t now_ms);
   std::optional<Fetch> OpenCold(Directory& directory, const Opened& opened);
   static Fetch Ask(Directory& directory, std::string behind);
+  static void BeOfNoUse(Directory& directory);
 
   std::list<Directory> directories_;        // the last used is in front
   std::optional<std::uint64_t> walked_ms_;  // when what was fetched was of use

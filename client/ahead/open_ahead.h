@@ -4,7 +4,8 @@
 //
 // Which these are, DirectoryOpens says; this asks for them. So an open and a read of them are
 // answered here. Invariants:
-//   1. Nothing is taken from a host that has the file open, and nobody waits for the request.
+//   1. Nothing is taken from another host: what would need that is EAGAIN, and a file that another
+//      one writes is left out. Nobody waits for the request.
 //   2. Only opens of files of at most kMaxFileBytes count: frames are another matter
 //      (client/ahead/sequence_ahead.h).
 //   3. Where the controller has to be asked for every open (Session::checks_opens) nothing is

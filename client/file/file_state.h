@@ -231,7 +231,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
     if (attr.size_bytes() <= to_bytes) zeros_to_bytes = to_bytes;
   }
   // These blocks were written, and no flush of the LUNs has come to stand behind that: what is
-  // left of them there may be anybody's old bytes. REQUIRES: no commit of them runs.
+  // left of them there may be anybody's old bytes. REQUIRES: no commit that runs tells of them.
   void LoseWritten(const BlockSet& blocks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // As that, of all that no commit has taken yet.
   void LoseDirty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -122,6 +122,7 @@ BlockSet Uncommitted::LoseFlush(const BlockSet& blocks) {
 
 std::optional<BlockSet> Uncommitted::TakeLostCommit(const LunIo& io) {
   if (!running_ || !io.Prune(on_its_way_marks_)) return std::nullopt;
+  on_its_way_marks_.clear();  // it is said once
   commit_lost_ = true;
   return std::exchange(on_its_way_.blocks, {});
 }

@@ -121,6 +121,8 @@ class Uncommitted {
     bool lost = false;  // TakeLostCommit has said so: no blocks are left
   };
   bool running() const { return running_; }
+  // Its flush has come to stand behind it.
+  void NoteFlushed() { on_its_way_marks_.clear(); }
   // At most so many ranges of blocks; with delayed attributes, or not. REQUIRES: none runs.
   Taken Begin(std::size_t max_ranges, bool with_delayed);
   // What of its delayed attributes is still to be told: the session is not lost meanwhile, and

@@ -14,6 +14,7 @@ void Committer::Send(const PlanRef& plan, const absl::Status& flushed) {
   {
     MutexLock lock(plan->file->mutex);
     delayed = plan->file->uncommitted.delayed_on_its_way();
+    if (flushed.ok()) plan->file->uncommitted.NoteFlushed();
     plan->sent = flushed.ok();
     plan->outcome = flushed;
     plan->brings_attributes = commits && delayed && context_.session->commits_attributes();

@@ -305,7 +305,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   }
   if (!status.ok() && ctx.waits_for_lock) return Outcome::kBlocked;
   // What nobody waits for takes nothing from others, and is granted nothing beside them: EAGAIN.
-  const bool ahead = op->request.lookup().ahead();
+  const bool ahead = op->request.lookup().ahead() || op->request.read_dir().layouts() > 0;
   if (!status.ok() && ctx.blocked.on && ahead) ctx.effects.described.clear();
   if (!status.ok() && ctx.blocked.on && !ahead) {
     allocator_->Abandon();
@@ -465,15 +465,18 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
 void CoreImpl::Answer(const Session& session, const v1::Request& request, v1::Reply reply,
                       Sequence waits_for) {
   reply.set_id(request.id());
-  std::optional<OutputQueue::TokenOf> token;
-  if (const auto inode = KindOf(request).token_inode) token.emplace(session.id, *inode);
-  if (reply.entry().has_layout()) {  // granted to the file that the operation has made
-    token.emplace(session.id, InodeNumber(reply.entry().attr().inode()));
+  std::vector<OutputQueue::TokenOf> tokens;
+  if (const auto inode = KindOf(request).token_inode) tokens.emplace_back(session.id, *inode);
+  if (reply.entry().has_layout()) {  // granted to the file that the operation has made, or found
+    tokens.emplace_back(session.id, InodeNumber(reply.entry().attr().inode()));
+  }
+  for (const v1::ReadDirReply::Entry& entry : reply.read_dir().entries()) {
+    if (entry.has_layout()) tokens.emplace_back(session.id, InodeNumber(entry.inode()));
   }
   // The session that sent it goes on already.
   const auto wanted =
       request.has_delegated() ? OutputQueue::Wanted::kNo : OutputQueue::Wanted::kYes;
-  outbox_.queue.Emit(session.stream, std::move(reply), waits_for, token, wanted);
+  outbox_.queue.Emit(session.stream, std::move(reply), waits_for, tokens, wanted);
 }
 
 }  // namespace reel::mdc

@@ -70,8 +70,8 @@ void CoreImpl::SendRecalls(const std::vector<Recall>& recalls) {
     callback.mutable_recall_token()->set_mode(recall.mode);
     callback.mutable_recall_token()->set_first_block(recall.span.first.value());
     callback.mutable_recall_token()->set_length_blocks(LengthForMessage(recall.span));
-    outbox_.queue.Emit(session->stream, std::move(callback), Sequence(),
-                       OutputQueue::TokenOf(recall.session, recall.inode));
+    const OutputQueue::TokenOf token(recall.session, recall.inode);
+    outbox_.queue.Emit(session->stream, std::move(callback), Sequence(), {&token, 1});
   }
 }
 

@@ -15,12 +15,14 @@ void OutputQueue::StreamEnded(StreamId stream) {
 }
 
 void OutputQueue::Emit(StreamId stream, Message message, Sequence waits_for,
-                       std::optional<TokenOf> token, Wanted wanted) {
+                       std::span<const TokenOf> tokens, Wanted wanted) {
   if (!open_.contains(stream)) return;
-  if (token) {
-    const auto last = token_waits_.find(*token);
+  for (const TokenOf& token : tokens) {
+    const auto last = token_waits_.find(token);
     if (last != token_waits_.end()) waits_for = std::max(waits_for, last->second);
-    if (waits_for > durable_) token_waits_[*token] = waits_for;
+  }
+  if (waits_for > durable_) {
+    for (const TokenOf& token : tokens) token_waits_[token] = waits_for;
   }
   if (std::holds_alternative<End>(message)) waits_for = std::max(waits_for, LastWaitOf(stream));
   if (waits_for <= durable_) {

@@ -11,7 +11,7 @@
 #pragma once
 
 #include <deque>
-#include <optional>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -38,7 +38,7 @@ class OutputQueue {
   // Whether anybody waits for a message: without, some of them are worth no sync.
   enum class Wanted { kYes, kNo };
   void Emit(StreamId stream, Message message, Sequence waits_for,
-            std::optional<TokenOf> token = std::nullopt, Wanted wanted = Wanted::kYes);
+            std::span<const TokenOf> tokens = {}, Wanted wanted = Wanted::kYes);
   // Behind everything that was emitted for the stream before.
   void EmitLast(StreamId stream, Message message);
   // A reply that depends on nothing and that nobody waits for: it travels with the next output to

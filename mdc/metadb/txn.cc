@@ -11,7 +11,7 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::size_t kMaxAlso = 1024;  // keys of one fetch
+constexpr std::size_t kMaxAlso = 1024;  // of one fetch
 
 }  // namespace
 
@@ -50,8 +50,8 @@ absl::Status Txn::Missed(Miss miss) {
   // that only looks goes on, so that it need not miss once for each.)
   if (!miss_.has_value()) {
     miss_ = std::move(miss);
-  } else if (!miss.scan && miss_->also.size() < kMaxAlso) {
-    miss_->also.push_back(std::move(miss.key));
+  } else if (miss_->also.size() < kMaxAlso) {
+    miss_->also.push_back(std::move(miss));
   }
   return absl::UnavailableError("not in memory");
 }

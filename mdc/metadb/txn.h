@@ -55,8 +55,8 @@ struct Miss {
   bool scan = false;  // a prefix scan from `key` on, while keys begin with `prefix`
   std::string prefix;
   ScanFrom from = ScanFrom::kAt;
-  // Keys that were missed besides, by an operation that went on to find out what else it lacks.
-  std::vector<std::string> also{};
+  // What was missed besides, by an operation that went on to find out what else it lacks.
+  std::vector<Miss> also{};
 };
 
 // A miss that a reader thread is to answer.

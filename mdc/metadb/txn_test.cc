@@ -73,7 +73,9 @@ TEST_F(TxnTest, WhatIsMissedBesidesIsFetchedWithTheFirst) {
   for (const std::string& key : keys) EXPECT_FALSE(reader.Get(key).ok());
   ASSERT_TRUE(reader.missed());
   EXPECT_EQ(reader.missed()->key, keys[0]);
-  EXPECT_EQ(reader.missed()->also, std::vector<std::string>({keys[1], keys[2]}));
+  ASSERT_EQ(reader.missed()->also.size(), 2u);
+  EXPECT_EQ(reader.missed()->also[0].key, keys[1]);
+  EXPECT_EQ(reader.missed()->also[1].key, keys[2]);
 }
 
 TEST_F(TxnTest, DamagedRecordIsDataLoss) {

@@ -22,28 +22,30 @@ constexpr std::uint64_t kDotDotCookie = 2;
 constexpr std::uint64_t kFirstCookie = 3;
 constexpr std::size_t kEntryOverheadBytes = 32;
 constexpr std::size_t kMaxLimitBytes = 1 << 20;  // a reply stays well below a frame's 4 MiB
+constexpr std::uint32_t kMaxLayouts = 256;
 
 std::size_t LimitBytes(const v1::ReadDir& read) {
   return std::min<std::size_t>(read.limit_bytes(), kMaxLimitBytes);
 }
 
-// Appends entries while they fit, and as long as regular files are wanted; the first always does.
+// Appends entries while they fit; the first always does.
 class Page {
  public:
   Page(v1::ReadDirReply& reply, const v1::ReadDir& read)
       : reply_(reply),
         limit_bytes_(LimitBytes(read)),
-        files_(read.layouts() == 0 ? std::numeric_limits<std::uint32_t>::max() : read.layouts()) {}
+        most_(read.layouts() == 0 ? std::numeric_limits<int>::max()
+                                  : static_cast<int>(std::min(read.layouts(), kMaxLayouts))) {}
 
   v1::ReadDirReply::Entry* Add(std::string_view name, std::uint64_t inode, std::uint32_t type,
                                std::uint64_t cookie) {
     const std::size_t bytes = name.size() + kEntryOverheadBytes;
-    if (full_ || files_ == 0 || (reply_.entries_size() > 0 && used_bytes_ + bytes > limit_bytes_)) {
+    if (full_ || reply_.entries_size() >= most_ ||
+        (reply_.entries_size() > 0 && used_bytes_ + bytes > limit_bytes_)) {
       full_ = true;
       return nullptr;
     }
     used_bytes_ += bytes;
-    if (S_ISREG(type)) --files_;
     v1::ReadDirReply::Entry* entry = reply_.add_entries();
     entry->set_name(name.data(), name.size());
     entry->set_inode(inode);
@@ -56,7 +58,7 @@ class Page {
  private:
   v1::ReadDirReply& reply_;
   const std::size_t limit_bytes_;
-  std::uint32_t files_;  // so many more
+  const int most_;  // entries
   std::size_t used_bytes_ = 0;
   bool full_ = false;
 };
@@ -91,7 +93,8 @@ absl::StatusOr<const v1::InodeRecord*> Describable(OpContext& ctx, InodeNumber i
   return ctx.IsUndelegated(inode, **record) ? *record : nullptr;
 }
 
-// Ends behind the entry whose layout is the first that does not fit.
+// Ends behind the entry whose layout is the first that does not fit. What is not in memory keeps it
+// from nothing: it runs again, when all that it lacks has been fetched at once.
 absl::Status AddAttributes(OpContext& ctx, const v1::ReadDir& read, v1::ReadDirReply& reply) {
   std::size_t layout_bytes = 0;
   for (int i = 0; i < reply.entries_size(); ++i) {
@@ -99,9 +102,10 @@ absl::Status AddAttributes(OpContext& ctx, const v1::ReadDir& read, v1::ReadDirR
     if (entry.cookie() < kFirstCookie) continue;
     const InodeNumber inode(entry.inode());
     const absl::StatusOr<const v1::InodeRecord*> record = Describable(ctx, inode);
-    // (Then the others are only looked at, so that all that is not in memory is fetched at once.)
-    if (ctx.txn.missed()) continue;
-    if (!record.ok()) return record.status();
+    if (!record.ok()) {
+      if (ctx.txn.missed()) continue;
+      return record.status();
+    }
     if (*record == nullptr) continue;
     ctx.effects.described.push_back(inode);
     FillAttr(inode, **record, ctx.descriptor, *entry.mutable_attr());
@@ -109,7 +113,10 @@ absl::Status AddAttributes(OpContext& ctx, const v1::ReadDir& read, v1::ReadDirR
     v1::LayoutReply layout;
     const absl::StatusOr<bool> granted =
         GrantAtOnce(ctx, inode, **record, 1, v1::TOKEN_SHARED, layout);
-    if (!granted.ok()) return granted.status();
+    if (!granted.ok()) {
+      if (ctx.txn.missed()) continue;
+      return granted.status();
+    }
     if (!*granted) continue;
     layout_bytes += layout.ByteSizeLong();
     *entry.mutable_layout() = std::move(layout);

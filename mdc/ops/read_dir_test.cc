@@ -96,7 +96,7 @@ TEST_F(ListedLayoutsTest, FilesBehindANameComeWithTheirTokens) {
   const std::uint64_t b = MakeFile(kRoot, "b");
   MakeDir(kRoot, "sub");
   const std::uint64_t c = MakeFile(kRoot, "c"), d = MakeFile(kRoot, "d");
-  const auto entries = Behind("a", 2);
+  const auto entries = Behind("a", 3);
   EXPECT_EQ(Names(entries), (std::vector<std::string>{"b", "sub", "c"}));
   EXPECT_FALSE(reply_.read_dir().end());
   EXPECT_EQ(entries[0].layout().mode(), v1::TOKEN_SHARED);
@@ -130,6 +130,13 @@ TEST_F(ListedLayoutsTest, ContentsComeAlongAsFarAsTheyFit) {
   EXPECT_EQ(entries[1].layout().content(), std::string(1'000, 'c'));
   EXPECT_FALSE(reply_.read_dir().end());
   EXPECT_EQ(Held(files[3]), v1::TOKEN_NONE);
+}
+
+TEST_F(ListedLayoutsTest, NoMoreEntriesComeThanAreAskedFor) {
+  for (int i = 0; i < 300; ++i) MakeFile(kRoot, absl::StrCat("f", i));
+  EXPECT_EQ(Behind("f0", 3, 1 << 20).size(), 3u);
+  EXPECT_EQ(Behind("f0", UINT32_MAX, 1 << 20).size(), 256u);
+  EXPECT_FALSE(reply_.read_dir().end());
 }
 
 TEST_F(ListedLayoutsTest, WhatAnotherHoldsStaysItsOwn) {

@@ -199,9 +199,9 @@ bool VolumeServer::Commit() {
 // Its only effect is that the key is in memory afterwards; an error is found again by who reads it
 // there.
 void VolumeServer::Fetch(const Miss& miss) const {
-  std::string value;
-  for (const std::string& key : miss.also) (void)store_->db().Get(key, &value, Tier::kAll);
+  for (const Miss& other : miss.also) Fetch(other);
   if (!miss.scan) {
+    std::string value;
     (void)store_->db().Get(miss.key, &value, Tier::kAll);
     return;
   }

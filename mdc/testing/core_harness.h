@@ -117,6 +117,17 @@ class CoreHarness {
   std::map<const Client*, std::vector<v1::Deal>> deals_;  // that they were told
 
  private:
+  // As the controller's reader threads do.
+  void FetchNow(const Miss& miss) {
+    for (const Miss& other : miss.also) FetchNow(other);
+    std::string value;
+    if (!miss.scan) {
+      (void)db_->Get(miss.key, &value, Tier::kAll);
+      return;
+    }
+    auto cursor = db_->Scan(miss.prefix, miss.key, Tier::kAll, miss.from);
+    for (; cursor->Valid(); cursor->Next()) value = std::string(cursor->value());
+  }
   void Describe() {
     volume_.volume.bytes[0] = 9;
     volume_.name = "reel";
@@ -261,6 +272,15 @@ class Client {
     request.mutable_lookup()->set_layout_bytes(1'000'000);
     return request;
   }
+  // Of the root, as whoever goes through it asks.
+  static v1::Request ListAheadOf(std::uint32_t layouts = 16) {
+    v1::Request request;
+    request.mutable_read_dir()->set_inode(1);
+    request.mutable_read_dir()->set_limit_bytes(65'536);
+    request.mutable_read_dir()->set_attributes(true);
+    request.mutable_read_dir()->set_layouts(layouts);
+    return request;
+  }
   static v1::Request AttrReturnOf(std::vector<std::uint64_t> inodes) {
     v1::Request request;
     request.mutable_attr_return()->mutable_inodes()->Add(inodes.begin(), inodes.end());
@@ -393,14 +413,7 @@ inline void CoreHarness::Run() {
     }
     for (const CoreOutputs::Fetch& fetch : outputs.fetches) {
       quiet = 0;
-      std::string value;
-      for (const std::string& key : fetch.miss.also) (void)db_->Get(key, &value, Tier::kAll);
-      if (!fetch.miss.scan) {
-        (void)db_->Get(fetch.miss.key, &value, Tier::kAll);
-      } else {
-        auto cursor = db_->Scan(fetch.miss.prefix, fetch.miss.key, Tier::kAll, fetch.miss.from);
-        for (; cursor->Valid(); cursor->Next()) value = std::string(cursor->value());
-      }
+      FetchNow(fetch.miss);
       core_->OnFetched(fetch.ticket);
     }
     for (const CoreOutputs::Fence& fence : outputs.fences) {

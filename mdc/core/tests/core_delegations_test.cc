@@ -455,6 +455,14 @@ TEST_F(DelegationsTest, BlocksOfARefusedCreateStayReserved) {
   EXPECT_EQ(TakeAllBut(b_, reserved[0].extents(0).length_blocks() - 1), ENOSPC);
 }
 
+TEST_F(DelegationsTest, AListingAheadEndsNoDelegation) {
+  HoldRoot(a_);
+  EXPECT_EQ(b_.Do(Client::ListAheadOf()), EAGAIN);
+  EXPECT_THAT(b_.last_.cacheable(), IsEmpty());
+  harness_.Pass(200, {&a_, &b_});
+  EXPECT_THAT(a_.attr_recalls_, IsEmpty());
+}
+
 TEST_F(DelegationsTest, ALookupAheadEndsNoDelegation) {
   HoldRoot(a_);
   EXPECT_EQ(b_.Do(Client::LookAheadOf("first")), EAGAIN);

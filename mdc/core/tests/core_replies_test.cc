@@ -148,5 +148,22 @@ TEST_F(CoreRepliesTest, ARecallNeverOvertakesItsGrant) {
   EXPECT_THAT(a_.log_, ElementsAre(absl::StrCat("reply ", grant), absl::StrCat("recall ", inode)));
 }
 
+TEST_F(CoreRepliesTest, NorThoseOfAListing) {
+  for (Client* client : {&a_, &b_, &c_}) client->Register();
+  c_.Create("first");
+  const std::uint64_t second = c_.Create("second");
+  a_.log_.clear();
+  harness_.hold_syncs_ = true;
+  c_.SendIn(1, Client::CreateOf("new"));
+  const std::uint64_t listing = a_.Send(Client::ListAheadOf());
+  b_.Send(Client::LayoutOf(second, v1::TOKEN_EXCLUSIVE));
+  harness_.Run();
+  EXPECT_TRUE(a_.log_.empty()) << "it saw the new name";
+  harness_.hold_syncs_ = false;
+  harness_.Run();
+  EXPECT_THAT(a_.log_,
+              ElementsAre(absl::StrCat("reply ", listing), absl::StrCat("recall ", second)));
+}
+
 }  // namespace
 }  // namespace reel::mdc
