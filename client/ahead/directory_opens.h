@@ -52,8 +52,8 @@ class DirectoryOpens {
   // What has come: inodes that can be opened now, and the last name of that part of the directory,
   // which may be its end.
   struct Fetched {
-    std::vector<std::uint64_t> inodes;
-    std::string last;
+    std::vector<std::uint64_t> inodes{};
+    std::string last{};
     bool end = true;
   };
 

@@ -53,16 +53,16 @@ void OpenAhead::Ask(const DirectoryOpens::Fetch& fetch, const v1::Credentials& c
   read.set_layouts(fetch.files);
   data_.ListAhead(std::move(request), fetch.bytes ? kMaxFileBytes : 0,
                   [state = state_, directory = fetch.directory](
-                      const absl::StatusOr<v1::Reply>& reply) { state->Answer(directory, reply); });
+                      const absl::StatusOr<v1::Reply>& reply, std::vector<std::uint64_t> taken) {
+                    state->Answer(directory, reply, std::move(taken));
+                  });
 }
 
-void OpenAhead::State::Answer(std::uint64_t directory, const absl::StatusOr<v1::Reply>& reply) {
-  DirectoryOpens::Fetched fetched;
+void OpenAhead::State::Answer(std::uint64_t directory, const absl::StatusOr<v1::Reply>& reply,
+                              std::vector<std::uint64_t> taken) {
+  DirectoryOpens::Fetched fetched{.inodes = std::move(taken)};
   if (reply.ok() && reply->has_read_dir()) {
     const v1::ReadDirReply& listing = reply->read_dir();
-    for (const v1::ReadDirReply::Entry& entry : listing.entries()) {
-      if (entry.has_layout()) fetched.inodes.push_back(entry.inode());
-    }
     fetched.end = listing.end() || listing.entries_size() == 0;
     if (!fetched.end) fetched.last = listing.entries(listing.entries_size() - 1).name();
   }

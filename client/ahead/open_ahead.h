@@ -4,8 +4,9 @@
 //
 // Which these are, DirectoryOpens says; this asks for them. So an open and a read of them are
 // answered here. Invariants:
-//   1. Nothing is taken from another host: what would need that is EAGAIN, and a file that another
-//      one writes is left out. Nobody waits for the request.
+//   1. Nobody waits for the request: where a directory is delegated to another host it is EAGAIN,
+//      and a file that another one writes is left out. (One that it has closed it is asked to let
+//      others read, as by any listing with attributes.)
 //   2. Only opens of files of at most kMaxFileBytes count: frames are another matter
 //      (client/ahead/sequence_ahead.h).
 //   3. Where the controller has to be asked for every open (Session::checks_opens) nothing is
@@ -16,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "client/ahead/directory_opens.h"
 #include "client/ahead/looked_up_files.h"
@@ -47,7 +49,8 @@ class OpenAhead {
     DirectoryOpens opens ABSL_GUARDED_BY(mutex);
     std::atomic<bool> waits{false};  // as `opens` says
 
-    void Answer(std::uint64_t directory, const absl::StatusOr<v1::Reply>& reply);
+    void Answer(std::uint64_t directory, const absl::StatusOr<v1::Reply>& reply,
+                std::vector<std::uint64_t> taken);
   };
   bool IsOn() const;
   void Ask(const DirectoryOpens::Fetch& fetch, const v1::Credentials& credentials);

@@ -30,8 +30,7 @@ class ListingSession final : public FakeSession {
 // Keeps what is asked of it, until the test answers.
 class ListingData final : public FakeFileData {
  public:
-  void ListAhead(v1::Request read_dir, std::uint64_t most_bytes,
-                 std::function<void(const absl::StatusOr<v1::Reply>&)> done) override {
+  void ListAhead(v1::Request read_dir, std::uint64_t most_bytes, Listed done) override {
     asked.push_back(std::move(read_dir));
     most = most_bytes;
     dones.push_back(std::move(done));
@@ -44,7 +43,7 @@ class ListingData final : public FakeFileData {
   std::uint64_t read_to = 10;
   std::vector<v1::Request> asked;
   std::uint64_t most = 0;
-  std::vector<std::function<void(const absl::StatusOr<v1::Reply>&)>> dones;
+  std::vector<Listed> dones;
 };
 
 class OpenAheadTest : public testing::Test {
@@ -75,16 +74,18 @@ class OpenAheadTest : public testing::Test {
   void Answer(std::uint64_t from, std::uint64_t count, bool end = false) {
     absl::StatusOr<v1::Reply> reply = v1::Reply();
     v1::ReadDirReply& listing = *reply->mutable_read_dir();
+    std::vector<std::uint64_t> taken;
     for (std::uint64_t file = from; file < from + count; ++file) {
       v1::ReadDirReply::Entry& entry = *listing.add_entries();
       entry.set_name(absl::StrCat("f", file));
       entry.set_inode(kFirstFile + file);
       entry.mutable_layout();
       data_.held.insert(entry.inode());
+      taken.push_back(entry.inode());
     }
     listing.add_entries()->set_name("d");
     listing.set_end(end);
-    data_.dones.back()(reply);
+    data_.dones.back()(reply, taken);
   }
 
   ListingSession session_;
@@ -129,7 +130,7 @@ TEST_F(OpenAheadTest, TheEndOfADirectoryIsTheEnd) {
 
 TEST_F(OpenAheadTest, AFailedRequestEndsNothing) {
   for (const std::uint64_t file : {0, 1, 2}) Read(file);
-  data_.dones.back()(ErrnoStatus(EAGAIN));
+  data_.dones.back()(ErrnoStatus(EAGAIN), {});
   for (std::uint64_t file = 3; file < 15; ++file) Read(file);
   EXPECT_EQ(data_.asked.size(), 2u);
 }

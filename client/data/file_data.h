@@ -83,9 +83,9 @@ class FileData : public SessionEvents {
                          std::function<void(const absl::StatusOr<v1::Attr>&)> done);
   // The same of a ReadDir with `layouts`: takes in the tokens that it brings, and begins to read
   // the files of at most `most_bytes`, where their bytes have not come along. `done` gets the
-  // reply, or ESTALE, EAGAIN: it was not sent.
-  virtual void ListAhead(v1::Request read_dir, std::uint64_t most_bytes,
-                         std::function<void(const absl::StatusOr<v1::Reply>&)> done);
+  // reply, or ESTALE, EAGAIN: it was not sent; and the inodes whose tokens are held by now.
+  using Listed = std::function<void(const absl::StatusOr<v1::Reply>&, std::vector<std::uint64_t>)>;
+  virtual void ListAhead(v1::Request read_dir, std::uint64_t most_bytes, Listed done);
   // Whether a token of all of it is held, so that whoever opens it need not ask.
   virtual bool Holds(std::uint64_t /*inode*/) const { return false; }
   // Begins to read that much of a file whose token is held; false: it is not.

@@ -1,5 +1,7 @@
 // What is opened next: tokens and layouts that nobody has asked for yet, and bytes.
 #include <cerrno>
+#include <utility>
+#include <vector>
 
 #include "client/data/file_data_impl.h"
 #include "proto/status.h"
@@ -11,9 +13,8 @@ void FileData::LookAhead(v1::Request /*lookup*/, std::uint64_t /*bytes*/,
   done(ErrnoStatus(EOPNOTSUPP));
 }
 
-void FileData::ListAhead(v1::Request /*read_dir*/, std::uint64_t /*most_bytes*/,
-                         std::function<void(const absl::StatusOr<v1::Reply>&)> done) {
-  done(ErrnoStatus(EOPNOTSUPP));
+void FileData::ListAhead(v1::Request /*read_dir*/, std::uint64_t /*most_bytes*/, Listed done) {
+  done(ErrnoStatus(EOPNOTSUPP), {});
 }
 
 absl::StatusOr<FileDataImpl::SentAhead> FileDataImpl::SendAhead() const {
@@ -44,24 +45,24 @@ void FileDataImpl::LookAhead(v1::Request lookup, std::uint64_t bytes,
       sent->session);
 }
 
-void FileDataImpl::ListAhead(v1::Request read_dir, std::uint64_t most_bytes,
-                             std::function<void(const absl::StatusOr<v1::Reply>&)> done) {
+void FileDataImpl::ListAhead(v1::Request read_dir, std::uint64_t most_bytes, Listed done) {
   const absl::StatusOr<SentAhead> sent = SendAhead();
-  if (!sent.ok()) return done(sent.status());
+  if (!sent.ok()) return done(sent.status(), {});
   context_.session->Start(
       std::move(read_dir),
       [this, most_bytes, sent = *sent,
        done = std::move(done)](const absl::StatusOr<v1::Reply>& reply) {
         const v1::ReadDirReply none;
+        std::vector<std::uint64_t> taken;
         for (const auto& entry : (reply.ok() ? reply->read_dir() : none).entries()) {
-          if (!entry.has_layout()) continue;
-          if (!TakeAhead(entry.inode(), entry.layout(), sent)) continue;
+          if (!entry.has_layout() || !TakeAhead(entry.inode(), entry.layout(), sent)) continue;
+          taken.push_back(entry.inode());
           context_.ahead.files.fetch_add(1, std::memory_order_relaxed);
           const std::uint64_t bytes = entry.attr().size_bytes();
           if (entry.layout().has_content() || bytes == 0 || bytes > most_bytes) continue;
           (void)FetchAhead(entry.inode(), bytes);
         }
-        done(reply);
+        done(reply, std::move(taken));
       },
       sent->session);
 }

@@ -79,8 +79,7 @@ class FileDataImpl : public FileData {
   std::uint64_t max_frame_bytes() const override { return context_.max_frame_bytes.load(); }
   void LookAhead(v1::Request lookup, std::uint64_t bytes,
                  std::function<void(const absl::StatusOr<v1::Attr>&)> done) override;
-  void ListAhead(v1::Request read_dir, std::uint64_t most_bytes,
-                 std::function<void(const absl::StatusOr<v1::Reply>&)> done) override;
+  void ListAhead(v1::Request read_dir, std::uint64_t most_bytes, Listed done) override;
   bool Holds(std::uint64_t inode) const override;
   bool FetchAhead(std::uint64_t inode, std::uint64_t bytes) override;
   void DropAhead(std::uint64_t inode) override;

@@ -50,7 +50,10 @@ class FilesAheadTest : public testing::Test {
     request.mutable_read_dir()->set_layouts(16);
     client.data().ListAhead(
         std::move(request), most_bytes,
-        [&reply](const absl::StatusOr<v1::Reply>& answer) { reply.set_value(answer); });
+        [this, &reply](const absl::StatusOr<v1::Reply>& answer, std::vector<std::uint64_t> taken) {
+          taken_ = std::move(taken);
+          reply.set_value(answer);
+        });
   }
   static FileData::PrefetchCounts Counts(TestClient& client) {
     return client.data().prefetch_counts();
@@ -58,6 +61,7 @@ class FilesAheadTest : public testing::Test {
 
   DataCluster cluster_{Shape()};
   std::vector<std::uint64_t> files_;
+  std::vector<std::uint64_t> taken_;  // by the last listing
 };
 
 TEST_F(FilesAheadTest, WhatCameAheadIsOpenedAndReadWithoutAQuestion) {
@@ -66,6 +70,7 @@ TEST_F(FilesAheadTest, WhatCameAheadIsOpenedAndReadWithoutAQuestion) {
   const absl::StatusOr<v1::Reply> reply = List(*reader);
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_EQ(reply->read_dir().entries_size(), 3);
+  EXPECT_EQ(taken_, (std::vector<std::uint64_t>{files_[1], files_[2], files_[3]}));
   EXPECT_EQ(Counts(*reader).files, 3u);
   EXPECT_FALSE(reader->data().Holds(files_[0]));
   const std::uint64_t layouts = cluster_.mdc().CountOf(v1::Request::kLayoutGet);
@@ -118,6 +123,7 @@ TEST_F(FilesAheadTest, GrantsThatARemovalMayHaveTakenAwayAreLeftAside) {
   reader->data().RemoveLast(removed, [](bool) -> std::uint64_t { return 1; });
   cluster_.mdc().ReleaseReplies();
   ASSERT_TRUE(reply.get_future().get().ok());
+  EXPECT_TRUE(taken_.empty());
   EXPECT_EQ(Counts(*reader).files, 0u);
   EXPECT_FALSE(reader->data().Holds(files_[1]));
 }

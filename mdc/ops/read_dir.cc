@@ -23,6 +23,8 @@ constexpr std::uint64_t kFirstCookie = 3;
 constexpr std::size_t kEntryOverheadBytes = 32;
 constexpr std::size_t kMaxLimitBytes = 1 << 20;  // a reply stays well below a frame's 4 MiB
 constexpr std::uint32_t kMaxLayouts = 256;
+// Of larger files nobody asks for the layout so: it may have very many extents.
+constexpr std::uint64_t kMaxListedFileBytes = 1 << 20;
 
 std::size_t LimitBytes(const v1::ReadDir& read) {
   return std::min<std::size_t>(read.limit_bytes(), kMaxLimitBytes);
@@ -109,7 +111,7 @@ absl::Status AddAttributes(OpContext& ctx, const v1::ReadDir& read, v1::ReadDirR
     if (*record == nullptr) continue;
     ctx.effects.described.push_back(inode);
     FillAttr(inode, **record, ctx.descriptor, *entry.mutable_attr());
-    if (read.layouts() == 0) continue;
+    if (read.layouts() == 0 || (*record)->size_bytes() > kMaxListedFileBytes) continue;
     v1::LayoutReply layout;
     const absl::StatusOr<bool> granted =
         GrantAtOnce(ctx, inode, **record, 1, v1::TOKEN_SHARED, layout);

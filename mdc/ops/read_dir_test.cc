@@ -132,6 +132,17 @@ TEST_F(ListedLayoutsTest, ContentsComeAlongAsFarAsTheyFit) {
   EXPECT_EQ(Held(files[3]), v1::TOKEN_NONE);
 }
 
+TEST_F(ListedLayoutsTest, LargeFilesComeWithoutTheirLayouts) {
+  MakeFile(kRoot, "a");
+  const std::uint64_t small = MakeFile(kRoot, "b"), large = MakeFile(kRoot, "c");
+  ASSERT_EQ(Truncate(small, 1 << 20), 0);
+  ASSERT_EQ(Truncate(large, (1 << 20) + 1), 0);
+  const auto entries = Behind("a", 16);
+  EXPECT_TRUE(entries[0].has_layout());
+  EXPECT_TRUE(entries[1].has_attr());
+  EXPECT_FALSE(entries[1].has_layout());
+}
+
 TEST_F(ListedLayoutsTest, NoMoreEntriesComeThanAreAskedFor) {
   for (int i = 0; i < 300; ++i) MakeFile(kRoot, absl::StrCat("f", i));
   EXPECT_EQ(Behind("f0", 3, 1 << 20).size(), 3u);
