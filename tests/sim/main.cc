@@ -23,7 +23,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "mdc/moves/job_table.h"
+#include "proto/admin.pb.h"
+#include "proto/mdc.pb.h"
+#include "proto/records.pb.h"
 #include "spdlog/spdlog.h"
 #include "tests/sim/heap.h"
 #include "tests/sim/history.h"
@@ -47,6 +52,16 @@ struct Report {
   std::uint64_t violations = 0;
   Coverage coverage;
 };
+
+// Protobuf describes messages to itself when somebody first asks: a log, and now and then the code
+// itself. Whoever comes first would take memory of the history for it, or not.
+void DescribeMessages(const google::protobuf::FileDescriptor& file) {
+  for (int i = 0; i < file.dependency_count(); ++i) DescribeMessages(*file.dependency(i));
+  auto& factory = *google::protobuf::MessageFactory::generated_factory();
+  for (int i = 0; i < file.message_type_count(); ++i) {
+    (void)factory.GetPrototype(file.message_type(i))->GetReflection();
+  }
+}
 
 [[noreturn]] void Child(std::uint64_t seed, bool verbose, int pipe) {
   if (!BeginHistoryHeap()) _exit(2);
@@ -259,6 +274,9 @@ int main(int count, char** values) {
     execv("/proc/self/exe", values);
   }
   spdlog::set_level(spdlog::level::off);
+  reel::sim::DescribeMessages(*reel::v1::Request::descriptor()->file());
+  reel::sim::DescribeMessages(*reel::v1::ShowReply::descriptor()->file());
+  reel::sim::DescribeMessages(*reel::v1::InodeRecord::descriptor()->file());
   if (const absl::Status s = reel::sim::FormatOnce(); !s.ok()) {
     std::fprintf(stderr, "sim: no volume could be made: %s\n", s.ToString().c_str());
     return 2;
