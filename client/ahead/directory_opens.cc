@@ -5,10 +5,14 @@
 
 namespace reel::client {
 
-std::optional<DirectoryOpens::Fetch> DirectoryOpens::Open(const Opened& opened) {
+void DirectoryOpens::Forget(std::uint64_t now_ms) {
   directories_.remove_if([&](const Directory& directory) {
-    return !directory.asking && opened.now_ms - directory.opened_ms > kPauseMs;
+    return !directory.asking && now_ms - directory.opened_ms > kPauseMs;
   });
+}
+
+std::optional<DirectoryOpens::Fetch> DirectoryOpens::Open(const Opened& opened) {
+  Forget(opened.now_ms);
   Directory& directory = Find(opened.directory, opened.now_ms);
   const bool waited = directory.waiting.erase(opened.inode) > 0;
   directory.used = directory.used || waited;  // though another host may have taken it back

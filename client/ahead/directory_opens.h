@@ -59,11 +59,14 @@ class DirectoryOpens {
 
   // A file is being opened to be read.
   std::optional<Fetch> Open(const Opened& opened);
+  // Directories in which nobody has opened anything for long are forgotten.
+  void Forget(std::uint64_t now_ms);
   // However a fetch ended, this follows it.
   void Answer(std::uint64_t directory, const Fetched& fetched);
   // A file that was opened so is closed; whether anything was read of it.
   void Close(std::uint64_t directory, bool read);
   bool Knows(std::uint64_t directory) const;
+  bool knows_any() const { return !directories_.empty(); }
   // Whether some of what was fetched may be opened yet.
   bool waits() const;
 
@@ -75,8 +78,8 @@ class DirectoryOpens {
     std::string last;
     bool end = true;
     bool asking = false;
-    bool asked = false;  // it was, once
-    bool used = false;   // something that was fetched was opened, since as many cold opens
+    bool asked = false;  // for some of it, ever
+    bool used = false;   // some of what was fetched has been opened, since OpenCold last looked
     bool reads = false;
     std::uint32_t cold = 0;
     std::uint32_t needed = kColdOpens;

@@ -7,11 +7,6 @@
 #include "proto/status.h"
 
 namespace reel::client {
-namespace {
-
-// How often a wait looks for an interrupt.
-
-}  // namespace
 
 void ListingPrefetch::Follow(std::uint64_t directory, const v1::ReadDirReply& beginning,
                              const v1::Credentials& credentials) {

@@ -24,17 +24,19 @@ void OpenAhead::NoteOpen(std::uint64_t inode, std::uint64_t size_bytes,
                                 .inode = inode,
                                 .cold = cold,
                                 .now_ms = clock_.NowMs()});
-    state_->waits.store(state_->opens.waits());
+    state_->Publish();
   }
   if (fetch) Ask(*fetch, credentials);
 }
 
 void OpenAhead::NoteClose(std::uint64_t inode) {
-  if (!IsOn()) return;
+  if (!state_->knows_any.load(std::memory_order_relaxed)) return;
   const std::optional<LookedUpFiles::File> file = looked_up_.Find(inode);
   if (!file) return;
   {
     MutexLock lock(state_->mutex);
+    state_->opens.Forget(clock_.NowMs());
+    state_->Publish();
     if (!state_->opens.Knows(file->directory)) return;
   }
   const bool read = data_.ReadTo(inode) > 0;
@@ -68,7 +70,7 @@ void OpenAhead::State::Answer(std::uint64_t directory, const absl::StatusOr<v1::
   }
   MutexLock lock(mutex);
   opens.Answer(directory, fetched);
-  waits.store(opens.waits());
+  Publish();
 }
 
 }  // namespace reel::client

@@ -47,8 +47,13 @@ class OpenAhead {
   struct State {
     Mutex mutex;
     DirectoryOpens opens ABSL_GUARDED_BY(mutex);
-    std::atomic<bool> waits{false};  // as `opens` says
+    // As `opens` says: whoever opens and closes what is held looks no further.
+    std::atomic<bool> waits{false}, knows_any{false};
 
+    void Publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+      waits.store(opens.waits());
+      knows_any.store(opens.knows_any());
+    }
     void Answer(std::uint64_t directory, const absl::StatusOr<v1::Reply>& reply,
                 std::vector<std::uint64_t> taken);
   };
