@@ -74,7 +74,7 @@ TEST_F(SmallContentTest, IsThereAfterARestart) {
 }
 
 TEST_F(SmallContentTest, AShortStoreAsksForBlocks) {
-  const auto told = [this](Client& client) {
+  const auto told = [](Client& client) {
     v1::Request renew;
     renew.mutable_renew();
     EXPECT_EQ(client.Do(renew), 0);
