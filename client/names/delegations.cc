@@ -13,7 +13,7 @@ namespace reel::client {
 namespace {
 
 // So many at first, and for each that is used up, until there are kMaxReservedInodes.
-constexpr std::uint32_t kFirstReserved = 12;
+constexpr std::uint32_t kFirstReserved = 32;
 constexpr std::uint32_t kMoreReserved = 3;
 constexpr std::uint32_t kMostPasses = 4095;
 // Of a file that another session knew the first question has it forget.

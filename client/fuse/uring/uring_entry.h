@@ -28,8 +28,10 @@ class UringEntry final : public KernelRequest {
   void Place(std::span<std::byte> memory, std::uint16_t queue, UringResident* home);
 
   std::uint16_t queue() const { return queue_; }
-  // The resident whose entry this is; null: a spare one.
+  // The resident whose entry this is; null: a spare one. Adopt: it has one from now on; null: none
+  // after all. REQUIRES: the caller has the entry, with an answer.
   UringResident* home() const { return home_; }
+  void Adopt(UringResident* home) { home_ = home; }
   // The two pieces, to be registered.
   const std::array<iovec, 2>& pieces() const { return pieces_; }
   std::uint64_t commit_id() const { return commit_id_; }

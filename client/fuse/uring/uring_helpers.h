@@ -21,6 +21,7 @@ class UringHelpers {
   struct Work {
     UringEntry* entry = nullptr;
     bool let_in = false;  // by the gate, in place of one that left
+    bool adopt = false;   // the entry is to have a resident
   };
   struct Options {
     std::uint32_t idle = 1;  // threads kept

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "client/base/cpu_binding.h"
 #include "client/base/interrupt.h"
@@ -14,8 +15,13 @@
 
 namespace reel::client {
 
-UringResident::UringResident(UringStage& stage, UringEntry& entry, int ended_fd, const Calls& calls)
-    : stage_(stage), entry_(entry), ended_fd_(ended_fd), calls_(calls) {}
+UringResident::UringResident(UringStage& stage, const Place& place, const Calls& calls)
+    : stage_(stage),
+      entry_(place.entry),
+      adopted_(place.adopted),
+      idle_(place.idle),
+      ended_fd_(place.ended_fd),
+      calls_(calls) {}
 
 bool UringResident::Start() {
   try {
@@ -35,16 +41,7 @@ void UringResident::Main() {
   pthread_setname_np(pthread_self(), "reel-fuse");
   CpuBinding::BindTo(entry_.queue());
   UringRing ring;
-  const absl::Status made = ring.Init(4);
-  stage_.Report(made);
-  if (!made.ok()) return;
-  const int dev_fuse = stage_.Await(UringStage::Stage::kRegisterResidents);
-  if (dev_fuse < 0) return;
-  ring.Use(dev_fuse);
-  ring.Watch(ended_fd_);
-  const absl::Status registered = Register(ring);
-  stage_.Report(registered);
-  if (!registered.ok()) return;
+  if (!Begin(ring)) return;
   while (!stage_.ended()) {
     if (has_request_ && ServeRequest()) ring.Commit(entry_);
     if (stage_.ended()) break;
@@ -52,9 +49,38 @@ void UringResident::Main() {
   }
 }
 
+bool UringResident::Begin(UringRing& ring) {
+  const absl::Status made = ring.Init(4);
+  if (adopted_) return BeginWithAdopted(ring, made);
+  stage_.Report(made);
+  if (!made.ok()) return false;
+  const int dev_fuse = stage_.Await(UringStage::Stage::kRegisterResidents);
+  if (dev_fuse < 0) return false;
+  ring.Use(dev_fuse);
+  ring.Watch(ended_fd_);
+  const absl::Status registered = Register(ring);
+  stage_.Report(registered);
+  return registered.ok();
+}
+
+bool UringResident::BeginWithAdopted(UringRing& ring, const absl::Status& made) {
+  const int dev_fuse = stage_.Await(UringStage::Stage::kServing);
+  if (dev_fuse < 0) return false;
+  if (!made.ok()) {
+    calls_.give_up(entry_);
+    return false;
+  }
+  ring.Use(dev_fuse);
+  ring.Watch(ended_fd_);
+  ring.Commit(entry_);
+  return true;
+}
+
 // When nothing comes for a while, the memory that a large request has left is freed.
 bool UringResident::Wait(UringRing& ring) {
   const auto completed = [this](UringEntry* entry, int result) { OnCompletion(entry, result); };
+  idle_.fetch_add(1, std::memory_order_relaxed);
+  const absl::Cleanup busy = [this] { idle_.fetch_sub(1, std::memory_order_relaxed); };
   if (has_request_ || !entry_.is_large()) return ring.Wait(completed);
   bool nothing_came = false;
   if (!ring.WaitFor(kUringLeisureMs, &nothing_came, completed)) return false;

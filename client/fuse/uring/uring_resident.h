@@ -1,5 +1,6 @@
 // A thread with one entry of a queue for good, and a ring of its own: it serves the entry's
-// requests one by one. Answering one and fetching the next is one system call.
+// requests one by one. Answering one and fetching the next is one system call. It has its entry from
+// the beginning, or has adopted a spare one, which it then gives the kernel with its answer.
 //
 // It runs on its queue's CPU, which asked, as long as the requests are about names: waking another
 // CPU is what costs there. Reads and writes are served anywhere, so that one stream has all CPUs.
@@ -7,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <thread>
 
@@ -25,9 +27,16 @@ class UringResident {
     std::function<bool(UringEntry&)> serve;
     // The connection has ended.
     std::function<void()> on_end;
+    // No ring is to be had: the entry stays a spare one.
+    std::function<void(UringEntry&)> give_up;
   };
-  // `ended_fd` can be read from when the stage is kEnded.
-  UringResident(UringStage& stage, UringEntry& entry, int ended_fd, const Calls& calls);
+  struct Place {
+    UringEntry& entry;
+    bool adopted = false;
+    std::atomic<std::uint32_t>& idle;  // residents of its queue whose entry the kernel has
+    int ended_fd;                      // can be read from when the stage is kEnded
+  };
+  UringResident(UringStage& stage, const Place& place, const Calls& calls);
   UringResident(const UringResident&) = delete;
   UringResident& operator=(const UringResident&) = delete;
   ~UringResident() { Join(); }
@@ -42,6 +51,9 @@ class UringResident {
 
  private:
   void Main();
+  // The kernel has its entry. False: it does not become a resident.
+  bool Begin(UringRing& ring);
+  bool BeginWithAdopted(UringRing& ring, const absl::Status& made);
   absl::Status Register(UringRing& ring);
   // False: the ring cannot be used.
   bool Wait(UringRing& ring);
@@ -54,6 +66,8 @@ class UringResident {
 
   UringStage& stage_;
   UringEntry& entry_;
+  const bool adopted_;
+  std::atomic<std::uint32_t>& idle_;
   const int ended_fd_;
   const Calls& calls_;
   std::thread thread_;

@@ -54,6 +54,7 @@ UringServer::Options UringServer::ForThisMachine(std::uint32_t idle_threads,
           .cpus = std::move(cpus),
           .entries = UringEntriesOfAQueue(queues),
           .residents = std::clamp(share, 2u, std::max(2u, idle_threads)),
+          .adopting = share,
           .request_bytes = request_bytes,
           .helpers = {.idle = idle_threads, .max = max_threads}};
 }
@@ -83,12 +84,16 @@ UringServer::UringServer(const Options& options, FuseDispatcher& dispatcher, Dir
       gate_(gate),
       on_end_(std::move(on_end)),
       resident_calls_{.serve = [this](UringEntry& entry) { return Serve(entry, false); },
-                      .on_end = on_end_},
+                      .on_end = on_end_,
+                      .give_up = [this](UringEntry& entry) { GiveUp(entry); }},
       keeper_calls_{.hand_on = [this](UringEntry& entry) { HandOn(entry); }, .on_end = on_end_},
       ended_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       memory_(std::move(memory)),
       entries_(std::make_unique<UringEntry[]>(std::size_t{options.queues} * options.entries)),
-      helpers_(options.helpers, [this](const UringHelpers::Work& work) { Help(work); }) {
+      helpers_(options.helpers, [this](const UringHelpers::Work& work) { Help(work); }),
+      idle_(options.queues) {
+  MutexLock lock(mutex_);
+  adopted_.of_queue.resize(options.queues);
   std::vector<std::vector<UringEntry*>> spares(KeepersFor(options.queues));
   for (std::uint32_t queue = 0; queue < options.queues; ++queue) {
     const bool online = std::ranges::count(options.cpus, static_cast<int>(queue)) > 0;
@@ -97,8 +102,9 @@ UringServer::UringServer(const Options& options, FuseDispatcher& dispatcher, Dir
       UringEntry& entry = entries_[place];
       const bool is_home = online && i < options.residents;
       if (is_home) {
-        residents_.push_back(
-            std::make_unique<UringResident>(stage_, entry, ended_fd_.get(), resident_calls_));
+        const UringResident::Place place_of_it{
+            .entry = entry, .idle = idle_[queue], .ended_fd = ended_fd_.get()};
+        residents_.push_back(std::make_unique<UringResident>(stage_, place_of_it, resident_calls_));
       } else {
         spares[queue % spares.size()].push_back(&entry);
       }
@@ -127,6 +133,8 @@ UringServer::~UringServer() {
   for (const auto& resident : residents_) resident->Join();
   for (const auto& keeper : keepers_) keeper->Join();
   helpers_.Join();
+  MutexLock lock(mutex_);  // (From the end on nothing is adopted.)
+  for (const auto& resident : adopted_.residents) resident->Join();
 }
 
 absl::Status UringServer::Register() {
@@ -145,8 +153,10 @@ void UringServer::Stop() {
 }
 
 bool UringServer::IsIdle() {
-  return helpers_.IsIdle() &&
-         std::ranges::none_of(residents_, [](const auto& one) { return one->serving(); });
+  const auto serves = [](const auto& one) { return one->serving(); };
+  if (!helpers_.IsIdle() || std::ranges::any_of(residents_, serves)) return false;
+  MutexLock lock(mutex_);
+  return std::ranges::none_of(adopted_.residents, serves);
 }
 
 void UringServer::End() {
@@ -169,13 +179,15 @@ bool UringServer::Serve(UringEntry& entry, bool let_in) {
 }
 
 void UringServer::Help(const UringHelpers::Work& work) {
-  if (Serve(*work.entry, work.let_in)) Return(*work.entry);
+  if (!Serve(*work.entry, work.let_in)) return;
+  if (!work.adopt || !Adopt(*work.entry)) Return(*work.entry);
 }
 
 void UringServer::HandOn(UringEntry& entry) {
   if (!stage_.serving()) return;
   if (entry.Take()) {
-    helpers_.Run({.entry = &entry});
+    const bool idle = idle_[entry.queue()].load(std::memory_order_relaxed) > 0;
+    helpers_.Run({.entry = &entry, .adopt = idle});
   } else {
     Return(entry);
   }
@@ -183,6 +195,33 @@ void UringServer::HandOn(UringEntry& entry) {
 
 void UringServer::Return(UringEntry& entry) {
   entry.home() != nullptr ? entry.home()->TakeBack() : KeeperOf(entry).TakeBack(entry);
+}
+
+// (It has an answer, and goes to the kernel with it from the resident's own ring.)
+bool UringServer::Adopt(UringEntry& entry) {
+  MutexLock lock(mutex_);
+  std::uint32_t& adopted = adopted_.of_queue[entry.queue()];
+  if (!stage_.serving() || adopted >= options_.adopting) return false;
+  auto resident = std::make_unique<UringResident>(
+      stage_,
+      UringResident::Place{.entry = entry,
+                           .adopted = true,
+                           .idle = idle_[entry.queue()],
+                           .ended_fd = ended_fd_.get()},
+      resident_calls_);
+  entry.Adopt(resident.get());
+  if (!resident->Start()) {
+    entry.Adopt(nullptr);
+    return false;
+  }
+  ++adopted;
+  adopted_.residents.push_back(std::move(resident));
+  return true;
+}
+
+void UringServer::GiveUp(UringEntry& entry) {
+  entry.Adopt(nullptr);
+  KeeperOf(entry).TakeBack(entry);
 }
 
 void UringServer::AnswerParked(UringEntry& entry, int error) {

@@ -3,7 +3,12 @@
 // Each possible CPU has a queue in the kernel, and requests of a CPU come to its queue. Some of its
 // entries have a thread each (UringResident), and are given out first; the others are spare ones,
 // kept by one thread for several queues (UringKeeper), whose requests are served by helpers
-// (UringHelpers). Invariants:
+// (UringHelpers).
+//
+// The kernel takes the entry that came back last. So after many requests at once a spare one may lie
+// on top, and a program that makes one call after the other would get that one for ever, with two
+// more threads for each call. A spare entry that is used while a resident is idle therefore gets a
+// resident of its own, up to a number of them. Invariants:
 //   1. A request that waits, for another host or for a lock, holds its entry. The kernel never
 //      finds a queue without one for a request on whose answer others depend: see
 //      docs/internals/deadlock-freedom.md. So all are registered before the mount is handed to
@@ -18,6 +23,7 @@
 // Threads: of the owner, but for AnswerParked.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,6 +39,7 @@
 #include "client/fuse/uring/uring_memory.h"
 #include "client/fuse/uring/uring_resident.h"
 #include "client/fuse/uring/uring_stage.h"
+#include "volume/base/mutex.h"
 #include "volume/lun/fd_lun.h"
 
 namespace reel::client {
@@ -43,7 +50,8 @@ class UringServer {
     std::uint32_t queues = 0;     // possible CPUs
     std::vector<int> cpus;        // those online: their queues have residents
     std::uint32_t entries = 0;    // of a queue
-    std::uint32_t residents = 0;  // of them, of an online CPU
+    std::uint32_t residents = 0;  // of them, of an online CPU, …
+    std::uint32_t adopting = 0;   // … and how many more it may come to have
     std::uint32_t request_bytes = kUsualFuseRequestBytes;
     UringHelpers::Options helpers;
   };
@@ -78,6 +86,8 @@ class UringServer {
   void Help(const UringHelpers::Work& work);
   void HandOn(UringEntry& entry);
   void Return(UringEntry& entry);
+  bool Adopt(UringEntry& entry);
+  void GiveUp(UringEntry& entry);
   UringKeeper& KeeperOf(const UringEntry& entry) {
     return *keepers_[entry.queue() % keepers_.size()];
   }
@@ -95,6 +105,14 @@ class UringServer {
   UringHelpers helpers_;
   std::vector<std::unique_ptr<UringKeeper>> keepers_;
   std::vector<std::unique_ptr<UringResident>> residents_;
+  std::vector<std::atomic<std::uint32_t>> idle_;  // residents, by queue
+
+  Mutex mutex_;
+  struct Adopted {
+    std::vector<std::unique_ptr<UringResident>> residents;
+    std::vector<std::uint32_t> of_queue;
+  };
+  Adopted adopted_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace reel::client
