@@ -25,12 +25,12 @@ FOLDERS = ("volume", "proto", "mdc", "client", "tools", "tests", "deploy")
 # What is only there for tests (testing/, tests/, *_test.cc) sees all of its folder.
 ROOMS = {
     "volume": ("base", "lun", "scsi", "iscsi", "format", "bandwidth", "join"),
-    "proto": ("", "tls", "grpc"),
+    "proto": ("", "tls", "web", "grpc"),
     "client": ("base", "session", "luns", "names", "locks", "inode", "file", "buffers", "tokens",
                "data", "ahead", "vfs", "fuse", "mount"),
     "mdc": ("base", "metafs", "metadb", "space", "tables", "sessions", "qos", "ops", "moves",
             "core", "check", "store", "backup", "repair", "seat", "fence", "map", "inspect",
-            "serve", "rpc", "daemon"),
+            "serve", "rpc", "web", "daemon"),
     "tools": ("lib", "mkfs", "fsck", "label", "pki", "admin", "config", "doctor", "setup",
               "commands", "shell", "reeladm", "bench"),
 }
@@ -48,6 +48,8 @@ ADAPTERS = {
     "RocksDB": (r"rocksdb/.*", r"mdc/(metafs|metadb|store|repair)/.*|mdc/testing/rocks_\w+\.h|"
                 r"tests/sim/meta_store\.cc"),
     "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/pki/\w+\.(h|cc)"),
+    "cpp-httplib": (r"httplib\.h", r"proto/web/https_server\.cc"),
+    "prometheus-cpp": (r"prometheus/.*", r"mdc/web/metric_writer\.(h|cc)"),
     "toml++": (r"toml\+\+/.*", r"volume/base/toml_reader\.cc"),
     "io_uring": (r"liburing.*", r"volume/lun/uring(_test)?\.(h|cc)|"
                  r"client/fuse/uring/uring_ring\.(h|cc)"),

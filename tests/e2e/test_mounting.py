@@ -1,4 +1,6 @@
 """How a volume is mounted, and mounted again, by people and by the tools that they use."""
+import concurrent.futures
+import fcntl
 import glob
 import os
 import signal
@@ -279,3 +281,49 @@ def test_fuse_over_io_uring(mounts):
             assert "FUSE by io_uring" in log.read()
     else:
         assert "enable_uring" in mounts.refused(directory, f"{mounts.where},uring=on")
+
+
+def keeper_turns(directory):
+    """How often the threads that keep spare entries of FUSE's rings have run."""
+    turns = 0
+    for pid in (entry for entry in os.listdir("/proc") if entry.isdigit()):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as line:
+                if directory.encode() not in line.read().split(b"\0"):
+                    continue
+            for task in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{task}/status") as status:
+                    fields = dict(line.rstrip("\n").split(":\t", 1) for line in status)
+                if fields["Name"] == "reel-keeper":
+                    turns += int(fields["voluntary_ctxt_switches"])
+        except FileNotFoundError:
+            continue  # it ends
+    return turns
+
+
+@pytest.mark.skipif(not offers_uring(), reason="the kernel offers no FUSE over io_uring")
+def test_calls_after_very_many_at_once_take_no_more_threads(mounts):
+    """The kernel's stack of entries is in disorder then: what lies on top is taken for each call."""
+    directory = mounts.mount("uring=on")
+    path = os.path.join(directory, "turns")
+    held = os.open(path, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    waiters = 300
+
+    def take_a_turn():
+        own = os.open(path, os.O_RDWR)
+        fcntl.flock(own, fcntl.LOCK_EX)
+        os.close(own)
+    with concurrent.futures.ThreadPoolExecutor(waiters) as threads:
+        turns = [threads.submit(take_a_turn) for _ in range(waiters)]
+        until(lambda: keeper_turns(directory) > 20)  # some wait at spare entries
+        os.close(held)
+        for turn in turns:
+            turn.result(timeout=120)
+    calls = 2_000
+    before = keeper_turns(directory)
+    for _ in range(calls):
+        os.close(os.open(path, os.O_RDONLY))
+    after = keeper_turns(directory)
+    os.unlink(path)
+    assert after - before < calls / 4
