@@ -92,7 +92,7 @@ OFFERED = {
     "reel-label ": {"write", "list", "clear", "reservations", "unreserve", "udev"},
     "reeladm ": {"volumes", "show", "evict", "pki", "maintenance"},
     "reeladm pki ": {"init", "issue", "list", "renew", "revoke"},
-    "reeladm pki issue --role ": {"mdc", "client", "admin"},
+    "reeladm pki issue --role ": {"mdc", "client", "admin", "monitor"},
     "reeladm maintenance ": {"on", "off"},
     "mkfs.reelfs --strategy ": {"round", "fill", "balance"},
     "mount.reelfs reel /mnt -o ro,cache=": {"auto", "direct", "page"},

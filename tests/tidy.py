@@ -48,7 +48,7 @@ ADAPTERS = {
     "RocksDB": (r"rocksdb/.*", r"mdc/(metafs|metadb|store|repair)/.*|mdc/testing/rocks_\w+\.h|"
                 r"tests/sim/meta_store\.cc"),
     "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/pki/\w+\.(h|cc)"),
-    "cpp-httplib": (r"httplib\.h", r"proto/web/https_server\.cc"),
+    "cpp-httplib": (r"httplib\.h", r"proto/web/https_server(_test)?\.cc"),
     "prometheus-cpp": (r"prometheus/.*", r"mdc/web/metric_writer\.(h|cc)"),
     "toml++": (r"toml\+\+/.*", r"volume/base/toml_reader\.cc"),
     "io_uring": (r"liburing.*", r"volume/lun/uring(_test)?\.(h|cc)|"

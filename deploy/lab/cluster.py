@@ -50,7 +50,9 @@ class Cluster:
         self.luns = (IscsiLuns(directory, self.spec, self.targets[0]) if self.targets else
                      ImageLuns(directory, self.spec))
         self.pki = Pki(directory, self.spec)
-        self.mdcs = [Mdc(name, self, address) for name, address in state["mdcs"].items()]
+        webs = state.get("webs", {})
+        self.mdcs = [Mdc(name, self, address, webs.get(name))
+                     for name, address in state["mdcs"].items()]
         self.clients = [Client(f"ws{i}", self) for i in range(1, self.spec.clients + 1)]
         self.hosts = self.san + self.mdcs + self.clients
 

@@ -109,9 +109,10 @@ class Mdc(Host):
     kind = "mdc"
     answer_ms = 2000  # for which reeladm waits
 
-    def __init__(self, name, cluster, address):
+    def __init__(self, name, cluster, address, web):
         super().__init__(name, cluster)
         self.address = address
+        self.web = web  # where it serves metrics, if anywhere but by default
 
     def where(self):
         return self.address
@@ -133,7 +134,8 @@ class Mdc(Host):
 
     def status(self):
         role = {"role": self.role()} if len(self.cluster.mdcs) > 1 else {}
-        return {**super().status(), **role}
+        web = {"web": self.web} if self.web else {}
+        return {**super().status(), **role, **web}
 
     def prepare(self):
         tls = self.cluster.pki.files(self.name)
@@ -141,6 +143,7 @@ class Mdc(Host):
             config.write("".join(f'{key} = "{path}"\n' for key, path in tls.items()) +
                          f'listen = "{self.address}"\n'
                          f'luns = {json.dumps(self.cluster.luns.patterns())}\n'
+                         + (f'web_listen = "{self.web}"\n' if self.web else "") +
                          f"session_lease_ms = {self.cluster.spec.session_lease_ms}\n"
                          f"seat_ms = {self.cluster.spec.seat_ms}\n"
                          f'names = "{self.cluster.spec.names}"\n\n'

@@ -34,6 +34,8 @@ def places_of(spec):
     portals = [f"portal{i}" for i in range(1, spec.portals + 1)] if spec.portals > 1 else []
     if spec.backend == "process":
         places = {"mdcs": {name: f"127.0.0.1:{free_port()}" for name in mdcs}}
+        if spec.web:
+            places["webs"] = {name: f"127.0.0.1:{free_port()}" for name in mdcs}
         if target:
             places["targets"] = {"san1": {"portal": f"127.0.0.1:{free_port()}", "iqn": iqn}}
             places["portals"] = {name: f"127.0.0.1:{free_port()}" for name in portals}

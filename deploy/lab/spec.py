@@ -68,6 +68,7 @@ class Spec:
     names: str = "delegated"  # or "durable", "early": as in mdc.toml
     small_file_bytes: int | None = None  # likewise; None: as mkfs.reelfs has made the volume
     tls: bool = False
+    web: bool = False  # controllers serve metrics (with TLS, those of a LAN do so anyway)
     lun_backend: str = "image"  # or "iscsi": the images behind a target
     allocated: bool = False  # the images are written once; else they are sparse
     portals: int = 1  # by which the target is reached
@@ -216,7 +217,8 @@ def read_spec(arguments, old):
         fields.update(_read_config(arguments.config))
     for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend",
                    "portals", "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms",
-                   "names", "small_file_bytes", "mount_options", "kernels", "packages", "bare"):
+                   "names", "small_file_bytes", "web", "mount_options", "kernels", "packages",
+                   "bare"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
     if fields.get("backend") == "vm":

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/base/alarm.h"
 #include "mdc/core/core_impl.h"
 #include "mdc/metadb/schema.h"
 #include "proto/records.pb.h"
@@ -300,10 +301,12 @@ void CoreImpl::DescribeAlarms(v1::ShowReply& reply) const {
   DescribeRecallAlarms(reply);
   DescribeFullStore(reply);
   DescribeScrub(reply);
-  for (std::string& low : work_.space.Alarms()) reply.add_alarms(std::move(low));
+  for (std::string& low : work_.space.Alarms())
+    AddAlarm(reply, v1::ALARM_SPACE_LOW, std::move(low));
   for (const auto& [id, session] : sessions_.all()) {
     if (session->phase != Session::Phase::kEnding || session->ending.problem.empty()) continue;
-    reply.add_alarms(
+    AddAlarm(
+        reply, v1::ALARM_SESSION_NOT_FENCED,
         absl::StrCat("session ", id.value(), " of ", session->record.host(),
                      " could not be fenced, what it held is withheld: ", session->ending.problem));
   }

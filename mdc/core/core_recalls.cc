@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/base/alarm.h"
 #include "mdc/base/fence_times.h"
 #include "mdc/core/core_impl.h"
 
@@ -108,17 +109,19 @@ void CoreImpl::DescribeRecallAlarms(v1::ShowReply& reply) const {
     const std::string who = WhoIs(*session);
     const std::uint64_t age_ms = RecallAgeMs(*session);
     if (age_ms >= options_.session_lease_ms) {
-      reply.add_alarms(absl::StrCat(who, " has not answered a recall for ", InSeconds(age_ms),
-                                    ", and others wait for it"));
+      AddAlarm(reply, v1::ALARM_RECALL_UNANSWERED,
+               absl::StrCat(who, " has not answered a recall for ", InSeconds(age_ms),
+                            ", and others wait for it"));
     }
     if (session->recall_work && !session->recall_work->trouble().empty()) {
-      reply.add_alarms(
-          absl::StrCat(who, " does not reach a LUN: ", session->recall_work->trouble()));
+      AddAlarm(reply, v1::ALARM_LUN_NOT_REACHED,
+               absl::StrCat(who, " does not reach a LUN: ", session->recall_work->trouble()));
     }
   }
   for (const CutOffLog::CutOff& cut : fencing_.cut_off.Shown(clock_.NowMs())) {
-    reply.add_alarms(absl::StrCat(cut.what, "; ", InSeconds(cut.ago_ms),
-                                  " ago; what its programs had not synced is lost"));
+    AddAlarm(reply, v1::ALARM_SESSION_EVICTED,
+             absl::StrCat(cut.what, "; ", InSeconds(cut.ago_ms),
+                          " ago; what its programs had not synced is lost"));
   }
 }
 

@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kMaxPatterns = 1024;
 constexpr std::size_t kMaxVolumes = 64;
 constexpr std::size_t kMaxExports = 256;
+constexpr char kOff[] = "off";
 constexpr std::string_view kAccess[] = {"rw", "ro", "none"};
 constexpr std::string_view kSquash[] = {"none", "root", "all"};
 constexpr std::string_view kNames[] = {"durable", "delegated", "early"};  // when they are answered
@@ -137,6 +138,8 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
   config.listen = table.Text("listen").value_or("");
   config.advertise =
       table.Text("advertise").value_or(IsAnyAddress(config.listen) ? "" : config.listen);
+  const auto web_listen = table.Text("web_listen");
+  config.web_wished = web_listen.has_value();
   config.tls.ca = table.Text("tls_ca").value_or("");
   config.tls.cert = table.Text("tls_cert").value_or("");
   config.tls.key = table.Text("tls_key").value_or("");
@@ -144,6 +147,10 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
   if (config.tls.ca.empty() && config.tls.any() && shared.tls_ca) {
     config.tls.ca = shared.tls_ca->text;
   }
+  const std::string host = config.listen.substr(0, config.listen.rfind(':'));
+  config.web_listen =
+      web_listen.value_or(config.tls.any() ? absl::StrCat(host, ":", kDefaultWebPort) : kOff);
+  if (config.web_listen == kOff) config.web_listen.clear();
   config.luns = ReadPatterns(table);
   if (config.luns.empty()) config.luns = shared.lun_patterns();
   // Below a second a busy host would be evicted; above ten minutes nobody would wait for its files.
@@ -183,8 +190,15 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
   if (config.listen.empty()) {
     table.Fail(root, absl::StrCat("listen is missing: the address to serve, such as \"127.0.0.1:",
                                   kDefaultMdcPort, "\""));
-  } else if (absl::Status s = ValidateListenAddress(config.listen, config.tls.any()); !s.ok()) {
+  } else if (absl::Status s = ValidateListenAddress("listen", config.listen, config.tls.any());
+             !s.ok()) {
     table.Fail("listen", std::string(s.message()));
+  } else if (absl::Status s =
+                 config.web_listen.empty()
+                     ? absl::OkStatus()
+                     : ValidateListenAddress("web_listen", config.web_listen, config.tls.any());
+             !s.ok()) {
+    table.Fail("web_listen", std::string(s.message()));
   } else if (!config.advertise.empty() && !IsHostAndPort(config.advertise)) {
     table.Fail("advertise", absl::StrCat("advertise = \"", absl::CHexEscape(config.advertise),
                                          "\" is not HOST:PORT"));
@@ -202,14 +216,14 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
 
 }  // namespace
 
-absl::Status ValidateListenAddress(const std::string& listen, bool tls) {
+absl::Status ValidateListenAddress(const std::string& key, const std::string& listen, bool tls) {
   if (!IsHostAndPort(listen)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("listen = \"", absl::CHexEscape(listen), "\" is not HOST:PORT"));
+        absl::StrCat(key, " = \"", absl::CHexEscape(listen), "\" is not HOST:PORT"));
   }
   if (!tls && !IsLoopbackAddress(listen)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "listen = \"", absl::CHexEscape(listen),
+        key, " = \"", absl::CHexEscape(listen),
         "\": without TLS anybody on the network could read, change and administer the volumes, so "
         "only loopback addresses are served; set tls_ca, tls_cert and tls_key, or use 127.0.0.1"));
   }

@@ -36,6 +36,20 @@ TEST(Config, AWholeFile) {
   EXPECT_THAT(config->volumes[1].luns, ElementsAre("/dev/c"));
 }
 
+TEST(Config, MetricsAreServedBesideWithTlsOrWhereTheFileSays) {
+  const auto config = [](const std::string& more) { return ParseConfig(more + kGood, "file"); };
+  EXPECT_EQ(config("")->web_listen, "");
+  const std::string tls = "tls_ca = \"a\"\ntls_cert = \"b\"\ntls_key = \"c\"\n";
+  ASSERT_TRUE(config(tls).ok()) << config(tls).status();
+  EXPECT_EQ(config(tls)->web_listen, "127.0.0.1:7441");
+  EXPECT_FALSE(config(tls)->web_wished);
+  EXPECT_EQ(config(tls + "web_listen = \"off\"\n")->web_listen, "");
+  EXPECT_EQ(config("web_listen = \"127.0.0.1:99\"\n")->web_listen, "127.0.0.1:99");
+  EXPECT_THAT(Error(std::string("web_listen = \"0.0.0.0:99\"\n") + kGood),
+              HasSubstr("web_listen = \"0.0.0.0:99\": without TLS"));
+  EXPECT_THAT(Error(std::string("web_listen = \"mdc1\"\n") + kGood), HasSubstr("HOST:PORT"));
+}
+
 TEST(Config, NamesChoosesWhenChangesAreAnswered) {
   const auto early = ParseConfig(std::string("names = \"early\"") + kGood, "file");
   ASSERT_TRUE(early.ok()) << early.status();
@@ -132,14 +146,15 @@ TEST(Config, WhatTheHostSharesIsTakenWhereItsOwnSaysNothing) {
 
 TEST(Config, OnlyLoopbackWithoutTls) {
   for (const char* good : {"127.0.0.1:7440", "127.3.2.1:0", "localhost:1", "[::1]:65535"}) {
-    EXPECT_TRUE(ValidateListenAddress(good, false).ok()) << good;
+    EXPECT_TRUE(ValidateListenAddress("listen", good, false).ok()) << good;
   }
   for (const char* bad : {"0.0.0.0:1", "10.0.0.1:7440", "host:1", "127.0.0.1", ":1", "[::]:1",
                           "127.0.0.1:99999", "127.0.0.1.evil:1", "127.1:1", ""}) {
-    EXPECT_FALSE(ValidateListenAddress(bad, false).ok()) << bad;
+    EXPECT_FALSE(ValidateListenAddress("listen", bad, false).ok()) << bad;
   }
-  EXPECT_THAT(std::string(ValidateListenAddress("10.0.0.1:1", false).message()), HasSubstr("TLS"));
-  EXPECT_TRUE(ValidateListenAddress("0.0.0.0:7440", true).ok());
+  EXPECT_THAT(std::string(ValidateListenAddress("listen", "10.0.0.1:1", false).message()),
+              HasSubstr("TLS"));
+  EXPECT_TRUE(ValidateListenAddress("listen", "0.0.0.0:7440", true).ok());
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ void LiveConfig::Describe(v1::SettingsReply& reply) const {
   reply.set_config(path_);
   add("listen", config_.listen);
   add("advertise", config_.advertise);
+  add("web_listen", config_.web_listen);
   add("tls_ca", config_.tls.ca);
   add("tls_cert", config_.tls.cert);
   add("tls_key", config_.tls.key);

@@ -37,6 +37,7 @@
 #include "mdc/rpc/peers/grpc_peers.h"
 #include "mdc/serve/candidate.h"
 #include "mdc/serve/volume_server.h"
+#include "mdc/web/web_pages.h"
 #include "proto/tls/revocations.h"
 #include "proto/tls/watched_tls.h"
 #include "spdlog/pattern_formatter.h"
@@ -332,6 +333,21 @@ struct Next {
   std::uint32_t unheard = 0;
 };
 
+// Null: none is served. An address that nobody has asked for by name, and that is taken (by another
+// controller of this host, say), stops no controller.
+absl::StatusOr<std::unique_ptr<HttpsServer>> StartWeb(const Config& config, const WebPages& pages,
+                                                      std::shared_ptr<WatchedTls> tls) {
+  if (config.web_listen.empty()) return nullptr;
+  auto web = HttpsServer::Start(config.web_listen, std::move(tls), pages.Pages());
+  if (web.ok()) {
+    spdlog::info("metrics on {} (port {})", config.web_listen, (*web)->port());
+  } else if (!config.web_wished) {
+    spdlog::warn("no metrics: {}; web_listen says where else", std::string(web.status().message()));
+    return nullptr;
+  }
+  return web;
+}
+
 // The exit code.
 int Serve(const Config& config, const LiveConfig& live, std::shared_ptr<WatchedTls> tls,
           Next& next) {
@@ -357,7 +373,7 @@ int Serve(const Config& config, const LiveConfig& live, std::shared_ptr<WatchedT
   const SeatOptions seat = SeatOf(config);
   Farewells farewells;
   auto server =
-      GrpcServer::Start(config.listen, roles, AllPatterns(config), std::move(tls), {},
+      GrpcServer::Start(config.listen, roles, AllPatterns(config), tls, {},
                         {.host = seat.host,
                          .program = seat.program,
                          .protocol = seat.protocol,
@@ -379,6 +395,13 @@ int Serve(const Config& config, const LiveConfig& live, std::shared_ptr<WatchedT
   spdlog::info("serving {} volumes on {} (port {}){}", volumes.size(), config.listen,
                (*server)->port(),
                has_tls ? ", with TLS" : ": this host only, because no tls_cert is configured");
+  const WebPages pages(roles, {.guard = (*server)->guard(),
+                               .gate = (*server)->gate(),
+                               .tls = tls,
+                               .host = seat.host,
+                               .program = seat.program});
+  const auto web = StartWeb(config, pages, tls);
+  if (!web.ok()) return Complain(kFailed, "web_listen: " + std::string(web.status().message()));
   sd_notify(0, "READY=1");
 
   siginfo_t received{};
@@ -400,6 +423,7 @@ int Serve(const Config& config, const LiveConfig& live, std::shared_ptr<WatchedT
       code = kFailed;
     }
   }
+  if (*web != nullptr) (*web)->Stop();
   (*server)->Stop();
   return code;
 }

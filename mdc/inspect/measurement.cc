@@ -35,36 +35,25 @@ std::vector<std::pair<StreamId, v1::Callback>> Measurement::Pings(std::uint64_t 
   if (now_us - since_us_ > kMostMs * 1000) what_ = v1::MeasureRequest::COLLECT;
   if (what_ != v1::MeasureRequest::ROUND_TRIPS) return pings;
   for (auto& [stream, target] : targets_) {
-    if (!target.who.knows_ping || !target.begun.empty()) continue;
+    if (!target.who.knows_ping || target.ping) continue;
     v1::Callback& ping = pings.emplace_back(stream, v1::Callback()).second;
     ping.mutable_ping()->set_number(++last_ping_);
-    target.begun[last_ping_] = {v1::Request::kPong, now_us};
+    target.ping = Target::Ping{last_ping_, now_us};
   }
   return pings;
 }
 
 void Measurement::Arrived(StreamId stream, const v1::Request& request, std::uint64_t now_us) {
+  if (!request.has_pong()) return;
   Target* const target = Find(stream);
-  if (target == nullptr) return;
-  if (what_ == v1::MeasureRequest::OPERATIONS) {
-    if (target->begun.size() < kMostUnderWay) {
-      target->begun[request.id()] = {request.op_case(), now_us};
-    }
-    return;
-  }
-  const auto ping = target->begun.find(request.pong().number());
-  if (!request.has_pong() || ping == target->begun.end()) return;
-  target->times["round trip"].Add(now_us - ping->second.at_us);
-  target->begun.erase(ping);
+  if (target == nullptr || !target->ping || target->ping->number != request.pong().number()) return;
+  target->times["round trip"].Add(now_us - target->ping->at_us);
+  target->ping.reset();
 }
 
-void Measurement::Answered(StreamId stream, const v1::Reply& reply, std::uint64_t now_us) {
-  Target* const target = Find(stream);
-  if (target == nullptr || what_ != v1::MeasureRequest::OPERATIONS) return;
-  const auto begun = target->begun.find(reply.id());
-  if (begun == target->begun.end()) return;
-  target->times[NameOf(begun->second.op)].Add(now_us - begun->second.at_us);
-  target->begun.erase(begun);
+void Measurement::Answered(StreamId stream, const OperationTimes::Took& took) {
+  if (what_ != v1::MeasureRequest::OPERATIONS) return;
+  if (Target* const target = Find(stream)) target->times[NameOf(took.op)].Add(took.us);
 }
 
 void Measurement::Describe(std::uint64_t now_us, v1::MeasureReply& reply) const {

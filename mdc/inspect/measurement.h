@@ -2,7 +2,7 @@
 // operations, from the arrival of a request to its (first) reply.
 //
 // One goes on at a time, and ends by itself after kMostMs: whoever began it may be gone. Bounded by
-// the sessions that were connected when it began, and what they have under way (kMostUnderWay).
+// the sessions that were connected when it began.
 // Times are counted in buckets, eight to a doubling, so a percentile is true to an eighth of it.
 // Threads: externally synchronised. (The holder of a volume's core seat.)
 #pragma once
@@ -10,12 +10,14 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "mdc/core/core.h"
+#include "mdc/inspect/operation_times.h"
 #include "proto/admin.pb.h"
 #include "proto/mdc.pb.h"
 
@@ -27,7 +29,6 @@ std::uint64_t NowUs();
 class Measurement {
  public:
   static constexpr std::uint64_t kMostMs = 600'000;
-  static constexpr std::size_t kMostUnderWay = 65'536;
 
   void Begin(v1::MeasureRequest::What what, std::vector<Core::Connected> targets,
              std::uint64_t now_us);
@@ -37,7 +38,7 @@ class Measurement {
   // The pings that are due: one each to whoever has answered its last one.
   std::vector<std::pair<StreamId, v1::Callback>> Pings(std::uint64_t now_us);
   void Arrived(StreamId stream, const v1::Request& request, std::uint64_t now_us);
-  void Answered(StreamId stream, const v1::Reply& reply, std::uint64_t now_us);
+  void Answered(StreamId stream, const OperationTimes::Took& took);
 
   void Describe(std::uint64_t now_us, v1::MeasureReply& reply) const;
 
@@ -57,12 +58,11 @@ class Measurement {
   struct Target {
     Core::Connected who;
     std::map<std::string, Times> times{};  // by name of operation
-    // Under way, by id, or the ping that was not answered yet.
-    struct Begun {
-      v1::Request::OpCase op;
+    struct Ping {
+      std::uint64_t number;
       std::uint64_t at_us;
     };
-    absl::flat_hash_map<std::uint64_t, Begun> begun{};
+    std::optional<Ping> ping{};  // that was not answered yet
   };
   Target* Find(StreamId stream);
 

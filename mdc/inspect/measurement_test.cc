@@ -43,17 +43,10 @@ TEST(MeasurementTest, OperationsAreTimedByKind) {
   Measurement measured;
   measured.Begin(v1::MeasureRequest::OPERATIONS, Two(), 0);
   EXPECT_TRUE(measured.Pings(0).empty());
-  v1::Request request;
-  v1::Reply reply;
-  for (std::uint64_t id = 1; id <= 100; ++id) {
-    request.set_id(id);
-    request.mutable_create();
-    measured.Arrived(kFirst, request, 1000 * id);
-    reply.set_id(id);
-    measured.Answered(kFirst, reply, 1000 * id + (id == 100 ? 50'000 : 100));
-    measured.Answered(kFirst, reply, 1'000'000'000);  // durable, after an early reply
+  for (int i = 1; i <= 100; ++i) {
+    measured.Answered(kFirst, {v1::Request::kCreate, i == 100 ? 50'000u : 100u});
   }
-  measured.Answered(StreamId(7), reply, 0);  // began after the measurement
+  measured.Answered(StreamId(7), {v1::Request::kCreate, 1});  // began after the measurement
   v1::MeasureReply told;
   measured.Describe(1000, told);
   const v1::MeasureReply::Series& series = told.series(0);

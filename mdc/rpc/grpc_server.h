@@ -32,6 +32,8 @@ class GrpcServer {
   ~GrpcServer();
 
   int port() const { return gate_->port(); }
+  const PeerGuard& guard() const { return *guard_; }
+  const ConnectionGate& gate() const { return *gate_; }
   // Ends all calls. After it, nothing of gRPC calls the volumes any more. REQUIRES: the volumes are
   // stopped.
   void Stop();

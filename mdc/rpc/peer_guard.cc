@@ -1,9 +1,12 @@
 #include "mdc/rpc/peer_guard.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "proto/grpc/grpc_tls.h"
 #include "spdlog/spdlog.h"
 
@@ -40,6 +43,27 @@ absl::StatusOr<TlsPeer> PeerGuard::Check(const grpc::AuthContext& context, TlsRo
   MutexLock lock(mutex_);
   if (absl::Status s = revocations_->Check(*peer); !s.ok()) return s;
   return peer;
+}
+
+absl::Status PeerGuard::Check(const std::optional<TlsPeer>& peer, std::span<const TlsRole> roles,
+                              std::string_view purpose) const {
+  if (!tls()) return absl::OkStatus();
+  const std::string what(purpose);
+  std::string wanted;
+  for (const TlsRole role : roles)
+    absl::StrAppend(&wanted, wanted.empty() ? "" : " or ", std::string(RoleName(role)));
+  if (!peer) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(what, " takes a certificate of this cluster with the role ", wanted,
+                     ", and none was shown"));
+  }
+  if (std::ranges::find(roles, peer->role) == roles.end()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the certificate of ", peer->name, " has the role ",
+                     std::string(RoleName(peer->role)), "; ", what, " takes ", wanted));
+  }
+  MutexLock lock(mutex_);
+  return revocations_->Check(*peer);
 }
 
 void PeerGuard::Describe(v1::SettingsReply& reply) const {

@@ -5,6 +5,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "mdc/base/alarm.h"
 #include "mdc/base/phase_times.h"
 #include "spdlog/spdlog.h"
 
@@ -246,11 +247,15 @@ void VolumeServer::Complete(v1::ShowReply& reply) const {
               pools.end());
   DescribeFencing(reply);
   if (std::string alarm = lun_work_.dumps->Alarm(); !alarm.empty())
-    reply.add_alarms(std::move(alarm));
-  if (std::string alarm = lun_work_.map->Alarm(); !alarm.empty()) reply.add_alarms(alarm);
-  for (std::string& low : keeper_->Alarms()) reply.add_alarms(std::move(low));
-  for (std::string& lost : watched->portals.Lost()) reply.add_alarms(std::move(lost));
-  for (std::string& cut : watched->sizes.Cut()) reply.add_alarms(std::move(cut));
+    AddAlarm(reply, v1::ALARM_DUMP_NOT_VALID, std::move(alarm));
+  if (std::string alarm = lun_work_.map->Alarm(); !alarm.empty())
+    AddAlarm(reply, v1::ALARM_MAP_COPY_BEHIND, std::move(alarm));
+  const auto add_all = [&reply](v1::AlarmKind kind, std::vector<std::string> texts) {
+    for (std::string& text : texts) AddAlarm(reply, kind, std::move(text));
+  };
+  add_all(v1::ALARM_STORE_SPACE_LOW, keeper_->Alarms());
+  add_all(v1::ALARM_PORTAL_LOST, watched->portals.Lost());
+  add_all(v1::ALARM_LUN_CUT, watched->sizes.Cut());
   for (std::string& grown : watched->sizes.Grown()) reply.add_notes(std::move(grown));
 }
 
@@ -266,6 +271,7 @@ void VolumeServer::Complete(v1::StatReply& reply) const {
     counter.set_name(std::move(name));
     counter.set_value(value);
   };
+  streams_.times.Describe(reply);
   add("commit.syncs", workers_.commits());
   add("wire.bytes_in", wire_.bytes_in);
   add("wire.bytes_out", wire_.bytes_out);

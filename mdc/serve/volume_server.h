@@ -35,6 +35,7 @@
 #include "mdc/fence/fence_thread.h"
 #include "mdc/inspect/file_lookup.h"
 #include "mdc/inspect/measurement.h"
+#include "mdc/inspect/operation_times.h"
 #include "mdc/map/map_keeper.h"
 #include "mdc/map/volume_maps.h"
 #include "mdc/seat/held_seat.h"
@@ -291,6 +292,7 @@ class VolumeServer {
   } withheld_;
   struct Streams {
     absl::flat_hash_map<StreamId, Outgoing> open;
+    OperationTimes times;
     Measurement measured;
   } streams_;
 

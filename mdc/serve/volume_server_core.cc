@@ -109,6 +109,7 @@ void VolumeServer::Handle(Event event) {
           [&](Arrived& arrived) {
             const int count = arrived.frame.requests_size();
             for (v1::Request& request : *arrived.frame.mutable_requests()) {
+              streams_.times.Arrived(arrived.stream, request, arrived.at_us);
               if (streams_.measured.on()) {
                 streams_.measured.Arrived(arrived.stream, request, arrived.at_us);
               }
@@ -121,6 +122,7 @@ void VolumeServer::Handle(Event event) {
           },
           [&](Ended& ended) {
             streams_.open.erase(ended.stream);
+            streams_.times.StreamEnded(ended.stream);
             core_->OnStreamEnded(ended.stream);
           },
           [&](Durable& durable) {
@@ -178,13 +180,15 @@ void VolumeServer::Deliver() {
 
 void VolumeServer::Send(CoreOutputs& outputs) {
   std::vector<StreamId> touched;
+  const std::uint64_t now_us = outputs.sends.empty() ? 0 : NowUs();
   for (CoreOutputs::Send& send : outputs.sends) {
     const auto found = streams_.open.find(send.stream);
     if (found == streams_.open.end()) continue;
     Outgoing& outgoing = found->second;
     if (outgoing.bytes == 0) touched.push_back(send.stream);
     if (auto* reply = std::get_if<v1::Reply>(&send.message)) {
-      if (streams_.measured.on()) streams_.measured.Answered(send.stream, *reply, NowUs());
+      const auto took = streams_.times.Answered(send.stream, *reply, now_us);
+      if (took && streams_.measured.on()) streams_.measured.Answered(send.stream, *took);
       outgoing.bytes += reply->ByteSizeLong() + 8;
       *outgoing.frame.add_replies() = std::move(*reply);
     } else {

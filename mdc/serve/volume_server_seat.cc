@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/base/alarm.h"
 #include "mdc/fence/reservations_view.h"
 #include "mdc/serve/volume_server.h"
 #include "spdlog/spdlog.h"
@@ -113,8 +114,10 @@ void VolumeServer::DescribeFencing(v1::ShowReply& reply) const {
           ? "reservations: the seat LUN takes writes of one controller only"
           : "the arbitration block alone: no controller may pause for longer than a tenth of its "
             "term between a look at the clock and the write that it allowed");
-  for (std::string& problem : fencing_->Problems()) reply.add_alarms(std::move(problem));
-  if (std::string slow = seat_->SlowBeat(); !slow.empty()) reply.add_alarms(std::move(slow));
+  for (std::string& problem : fencing_->Problems())
+    AddAlarm(reply, v1::ALARM_RESERVATIONS, std::move(problem));
+  if (std::string slow = seat_->SlowBeat(); !slow.empty())
+    AddAlarm(reply, v1::ALARM_SLOW_BEAT, std::move(slow));
 }
 
 }  // namespace reel::mdc

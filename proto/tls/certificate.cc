@@ -70,16 +70,19 @@ std::string_view RoleName(TlsRole role) {
       return "client";
     case TlsRole::kAdmin:
       return "admin";
+    case TlsRole::kMonitor:
+      return "monitor";
   }
   return "?";
 }
 
 absl::StatusOr<TlsRole> ParseRole(std::string_view name) {
-  for (const TlsRole role : {TlsRole::kMdc, TlsRole::kClient, TlsRole::kAdmin}) {
+  for (const TlsRole role : {TlsRole::kMdc, TlsRole::kClient, TlsRole::kAdmin, TlsRole::kMonitor}) {
     if (name == RoleName(role)) return role;
   }
-  return absl::InvalidArgumentError(absl::StrCat("\"", absl::CHexEscape(std::string(name)),
-                                                 "\" is no role; it is mdc, client or admin"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", absl::CHexEscape(std::string(name)),
+                   "\" is no role; it is mdc, client, admin or monitor"));
 }
 
 absl::StatusOr<std::vector<OpensslPtr<X509>>> ParseCertificates(std::string_view pem) {

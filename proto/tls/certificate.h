@@ -1,7 +1,7 @@
 // Certificates: who somebody is on the wire, and what they may do there.
 //
 // A certificate of ReelFS names its holder (the subject's common name) and one role (a URI among
-// the subject's alternative names: reelfs:role/mdc, reelfs:role/client or reelfs:role/admin).
+// the subject's alternative names: reelfs:role/mdc, …/client, …/admin or …/monitor).
 // Nothing else of it is looked at but what TLS itself checks: the authority, the dates, and for a
 // metadata controller the host names and addresses.
 //
@@ -22,9 +22,9 @@
 
 namespace reel {
 
-enum class TlsRole { kMdc, kClient, kAdmin };
+enum class TlsRole { kMdc, kClient, kAdmin, kMonitor };
 inline constexpr std::string_view kRoleUri = "reelfs:role/";
-// "mdc", "client", "admin".
+// "mdc", "client", "admin", "monitor".
 std::string_view RoleName(TlsRole role);
 absl::StatusOr<TlsRole> ParseRole(std::string_view name);
 

@@ -9,6 +9,11 @@
 namespace reel {
 namespace {
 
+std::int64_t SecondsOf(const ASN1_TIME* time) {
+  tm fields{};
+  return ASN1_TIME_to_tm(time, &fields) == 1 ? timegm(&fields) : 0;
+}
+
 std::string DateOf(const ASN1_TIME* time) {
   tm fields{};
   char text[32] = "an unknown date";
@@ -98,7 +103,8 @@ absl::StatusOr<std::optional<TlsMaterial>> LoadTls(const TlsFiles& files, TlsRol
   if (absl::Status s = CheckIssuer(cert, ca, *own, *authorities, role); !s.ok()) return s;
   return std::optional<TlsMaterial>(TlsMaterial{*std::move(ca_pem), *std::move(cert_pem),
                                                 *std::move(key_pem), *std::move(self),
-                                                DateOf(X509_get0_notAfter(own->front().get()))});
+                                                DateOf(X509_get0_notAfter(own->front().get())),
+                                                SecondsOf(X509_get0_notAfter(own->front().get()))});
 }
 
 }  // namespace reel

@@ -3,6 +3,7 @@
 // Threads: pure functions; LoadTls reads files.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -24,7 +25,8 @@ struct TlsMaterial {
   std::string cert_pem;
   std::string key_pem;
   TlsPeer self;
-  std::string until{};  // when one's own certificate ends
+  std::string until{};             // when one's own certificate ends
+  std::int64_t until_seconds = 0;  // the same, since 1970
 };
 
 // Nothing when no file is named: no TLS. INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED: which

@@ -159,7 +159,7 @@ int RunPkiCommand(int argc, char** argv) {
         ->add_option("--days", arguments.days, "how long it holds (authority: 3650, others: 825)")
         ->check(CLI::Range(1, 36'500));
   }
-  issue->add_option("--role", arguments.role, "mdc, client or admin")
+  issue->add_option("--role", arguments.role, "mdc, client, admin or monitor")
       ->required()
       ->option_text("ROLE");
   issue->add_option("--name", arguments.request.name, "what the holder is called")

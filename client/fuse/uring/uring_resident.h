@@ -1,6 +1,6 @@
 // A thread with one entry of a queue for good, and a ring of its own: it serves the entry's
-// requests one by one. Answering one and fetching the next is one system call. It has its entry from
-// the beginning, or has adopted a spare one, which it then gives the kernel with its answer.
+// requests one by one. Answering one and fetching the next is one system call. It has its entry
+// from the beginning, or has adopted a spare one, which it then gives the kernel with its answer.
 //
 // It runs on its queue's CPU, which asked, as long as the requests are about names: waking another
 // CPU is what costs there. Reads and writes are served anywhere, so that one stream has all CPUs.

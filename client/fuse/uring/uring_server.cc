@@ -202,13 +202,12 @@ bool UringServer::Adopt(UringEntry& entry) {
   MutexLock lock(mutex_);
   std::uint32_t& adopted = adopted_.of_queue[entry.queue()];
   if (!stage_.serving() || adopted >= options_.adopting) return false;
-  auto resident = std::make_unique<UringResident>(
-      stage_,
-      UringResident::Place{.entry = entry,
-                           .adopted = true,
-                           .idle = idle_[entry.queue()],
-                           .ended_fd = ended_fd_.get()},
-      resident_calls_);
+  auto resident = std::make_unique<UringResident>(stage_,
+                                                  UringResident::Place{.entry = entry,
+                                                                       .adopted = true,
+                                                                       .idle = idle_[entry.queue()],
+                                                                       .ended_fd = ended_fd_.get()},
+                                                  resident_calls_);
   entry.Adopt(resident.get());
   if (!resident->Start()) {
     entry.Adopt(nullptr);

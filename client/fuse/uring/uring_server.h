@@ -5,10 +5,10 @@
 // kept by one thread for several queues (UringKeeper), whose requests are served by helpers
 // (UringHelpers).
 //
-// The kernel takes the entry that came back last. So after many requests at once a spare one may lie
-// on top, and a program that makes one call after the other would get that one for ever, with two
-// more threads for each call. A spare entry that is used while a resident is idle therefore gets a
-// resident of its own, up to a number of them. Invariants:
+// The kernel takes the entry that came back last. So after many requests at once a spare one may
+// lie on top, and a program that makes one call after the other would get that one for ever, with
+// two more threads for each call. A spare entry that is used while a resident is idle therefore
+// gets a resident of its own, up to a number of them. Invariants:
 //   1. A request that waits, for another host or for a lock, holds its entry. The kernel never
 //      finds a queue without one for a request on whose answer others depend: see
 //      docs/internals/deadlock-freedom.md. So all are registered before the mount is handed to

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "mdc/base/alarm.h"
 #include "mdc/core/core_impl.h"
 
 namespace reel::mdc {
@@ -23,7 +24,7 @@ void CoreImpl::AnswerRenewal(const Session& session, const v1::Request& request)
 
 void CoreImpl::DescribeFullStore(v1::ShowReply& reply) const {
   std::string alarm = store_room_.Alarm(clock_.NowMs());
-  if (!alarm.empty()) reply.add_alarms(std::move(alarm));
+  if (!alarm.empty()) AddAlarm(reply, v1::ALARM_STORE_FULL, std::move(alarm));
 }
 
 }  // namespace reel::mdc

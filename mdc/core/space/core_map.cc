@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "mdc/base/alarm.h"
 #include "mdc/core/core_impl.h"
 #include "mdc/metadb/schema.h"
 #include "mdc/space/areas.h"
@@ -213,12 +214,13 @@ void CoreImpl::DescribeMap(v1::ShowReply& reply) const {
     }
     const std::string& problem = session->spoken.map_problem;
     if (problem.empty() && waited_ms < kUntakenAlarmMs) continue;
-    reply.add_alarms(absl::StrCat(
-        "session ", id.value(), " of ", session->record.host(), " at ",
-        session->record.mount_point(), " has not taken the volume's new map",
-        problem.empty() ? "" : ": ", problem,
-        "; until it does, what was added stays unused: connect the LUNs to that host, or unmount "
-        "there"));
+    AddAlarm(reply, v1::ALARM_MAP_NOT_TAKEN,
+             absl::StrCat(
+                 "session ", id.value(), " of ", session->record.host(), " at ",
+                 session->record.mount_point(), " has not taken the volume's new map",
+                 problem.empty() ? "" : ": ", problem,
+                 "; until it does, what was added stays unused: connect the LUNs to that host, or "
+                 "unmount there"));
   }
   reply.add_notes(absl::StrCat("what map generation ", descriptor_.generation,
                                " added is used when all clients have taken it: ", taken, " of ",

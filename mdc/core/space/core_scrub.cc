@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/base/alarm.h"
 #include "mdc/core/core_impl.h"
 #include "proto/convert.h"
 #include "spdlog/spdlog.h"
@@ -114,7 +115,7 @@ void CoreImpl::RunScrubSchedule() {
 void CoreImpl::DescribeScrub(v1::ShowReply& reply) const {
   const v1::JobRecord* const last = work_.moves.jobs.LastScrub();
   if (last != nullptr && last->scrub().problems() > 0) {
-    reply.add_alarms(FoundText(last->scrub(), descriptor_.name));
+    AddAlarm(reply, v1::ALARM_SCRUB_FOUND_PROBLEMS, FoundText(last->scrub(), descriptor_.name));
   }
 }
 

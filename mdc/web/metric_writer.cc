@@ -1,0 +1,52 @@
+#include "mdc/web/metric_writer.h"
+
+#include <limits>
+
+#include "prometheus/text_serializer.h"
+
+namespace reel::mdc {
+
+prometheus::ClientMetric& MetricWriter::Add(std::string_view name, std::string_view help,
+                                            prometheus::MetricType type, const Labels& labels) {
+  prometheus::MetricFamily& family = families_[std::string(name)];
+  family.name = name;
+  family.help = help;
+  family.type = type;
+  prometheus::ClientMetric& metric = family.metric.emplace_back();
+  for (const auto& [label, value] : labels) metric.label.push_back({std::string(label), value});
+  return metric;
+}
+
+void MetricWriter::Gauge(std::string_view name, std::string_view help, const Labels& labels,
+                         double value) {
+  Add(name, help, prometheus::MetricType::Gauge, labels).gauge.value = value;
+}
+
+void MetricWriter::Counter(std::string_view name, std::string_view help, const Labels& labels,
+                           double value) {
+  Add(name, help, prometheus::MetricType::Counter, labels).counter.value = value;
+}
+
+void MetricWriter::Histogram(std::string_view name, std::string_view help, const Labels& labels,
+                             std::span<const double> bounds, std::span<const std::uint64_t> counts,
+                             double sum) {
+  prometheus::ClientMetric::Histogram& histogram =
+      Add(name, help, prometheus::MetricType::Histogram, labels).histogram;
+  std::uint64_t so_far = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    so_far += counts[i];
+    const double bound = i < bounds.size() ? bounds[i] : std::numeric_limits<double>::infinity();
+    histogram.bucket.push_back({so_far, bound});
+  }
+  histogram.sample_count = so_far;
+  histogram.sample_sum = sum;
+}
+
+std::string MetricWriter::Text() const {
+  std::vector<prometheus::MetricFamily> families;
+  families.reserve(families_.size());
+  for (const auto& [name, family] : families_) families.push_back(family);
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,41 @@
+// Metrics as Prometheus reads them, gathered by name: each name has one line of help, one type, and
+// any number of samples with labels. (Prometheus's text format, version 0.0.4.)
+//
+// Names follow Prometheus's conventions: base units (bytes, seconds), "_total" for counters.
+// Threads: externally synchronised.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "prometheus/metric_family.h"
+
+namespace reel::mdc {
+
+class MetricWriter {
+ public:
+  using Labels = std::vector<std::pair<std::string_view, std::string>>;
+
+  // All samples of a name have one help and one type: REQUIRES.
+  void Gauge(std::string_view name, std::string_view help, const Labels& labels, double value);
+  void Counter(std::string_view name, std::string_view help, const Labels& labels, double value);
+  // `counts`: of each bucket alone; one more than there are bounds, for what lies above all.
+  void Histogram(std::string_view name, std::string_view help, const Labels& labels,
+                 std::span<const double> bounds, std::span<const std::uint64_t> counts, double sum);
+
+  // In the order of their names.
+  std::string Text() const;
+
+ private:
+  prometheus::ClientMetric& Add(std::string_view name, std::string_view help,
+                                prometheus::MetricType type, const Labels& labels);
+
+  std::map<std::string, prometheus::MetricFamily, std::less<>> families_;
+};
+
+}  // namespace reel::mdc

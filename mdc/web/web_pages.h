@@ -1,0 +1,45 @@
+// What a controller shows over HTTPS: /metrics, for Prometheus.
+//
+// Only who has a certificate with the role monitor or admin sees it (without TLS, everybody on this
+// host: no other is served). A page asks each volume's core for what it is to show, and waits for
+// it on the web server's thread. Threads: handlers run at once; the roles, the guard and the gate
+// outlive the server.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mdc/rpc/connection_gate.h"
+#include "mdc/rpc/peer_guard.h"
+#include "mdc/serve/volume_role.h"
+#include "mdc/web/volume_metrics.h"
+#include "proto/web/https_server.h"
+
+namespace reel::mdc {
+
+class WebPages {
+ public:
+  // Who sees them, and what of this daemon they show.
+  struct Daemon {
+    const PeerGuard& guard;
+    const ConnectionGate& gate;
+    std::shared_ptr<WatchedTls> tls;  // null: there is no TLS
+    std::string host;
+    std::string program;  // its release
+  };
+  WebPages(std::vector<VolumeRole*> volumes, Daemon daemon)
+      : volumes_(std::move(volumes)), daemon_(std::move(daemon)) {}
+
+  // This outlives every call of these.
+  HttpsServer::Pages Pages() const;
+
+ private:
+  HttpsServer::Answer Metrics() const;
+  void WriteDaemon(MetricWriter& metrics) const;
+  void WriteRole(const VolumeRole& role, MetricWriter& metrics) const;
+
+  const std::vector<VolumeRole*> volumes_;
+  const Daemon daemon_;
+};
+
+}  // namespace reel::mdc

@@ -1,0 +1,61 @@
+#include "proto/web/https_server.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "httplib.h"
+
+namespace reel {
+namespace {
+
+using ::testing::HasSubstr;
+
+// (What takes certificates is shown by tests/e2e/test_metrics.py.)
+class HttpsServerTest : public ::testing::Test {
+ protected:
+  HttpsServerTest() {
+    auto server = HttpsServer::Start(
+        "127.0.0.1:0", /*tls=*/nullptr,
+        {{"/page", [](const HttpsServer::Request& request) {
+            return HttpsServer::Answer{.body = absl::StrCat("of ", request.path)};
+          }}});
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  httplib::Client Browser() const { return httplib::Client("127.0.0.1", server_->port()); }
+
+  std::unique_ptr<HttpsServer> server_;
+};
+
+TEST_F(HttpsServerTest, PagesAreServedByPath) {
+  const auto answer = Browser().Get("/page?words");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 200);
+  EXPECT_EQ(answer->body, "of /page");
+  EXPECT_EQ(answer->get_header_value("X-Frame-Options"), "DENY");
+  EXPECT_EQ(Browser().Get("/other")->status, 404);
+}
+
+TEST_F(HttpsServerTest, NothingIsChangedThroughPages) {
+  EXPECT_EQ(Browser().Post("/page", "words", "text/plain")->status, 405);
+  EXPECT_EQ(Browser().Delete("/page")->status, 405);
+}
+
+TEST_F(HttpsServerTest, AnAddressIsHadOnce) {
+  const auto second = HttpsServer::Start(absl::StrCat("127.0.0.1:", server_->port()), nullptr, {});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("cannot listen on 127.0.0.1"));
+  server_->Stop();
+  EXPECT_TRUE(HttpsServer::Start(absl::StrCat("127.0.0.1:", server_->port()), nullptr, {}).ok());
+}
+
+TEST_F(HttpsServerTest, WithoutTlsOnlyThisHostIsServed) {
+  for (const char* address : {"0.0.0.0:0", "10.0.0.1:0", "127.0.0.1", "127.0.0.1:70000"}) {
+    EXPECT_EQ(HttpsServer::Start(address, nullptr, {}).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << address;
+  }
+}
+
+}  // namespace
+}  // namespace reel
