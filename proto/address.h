@@ -11,7 +11,7 @@
 namespace reel {
 
 inline constexpr std::uint16_t kDefaultMdcPort = 7440;
-inline constexpr std::uint16_t kDefaultWebPort = 7441;  // of its pages, over HTTPS
+inline constexpr std::uint16_t kDefaultWebPort = 7443;  // of its pages, over HTTPS
 
 // HOST, HOST:PORT, ADDRESS6 or [ADDRESS6]:PORT → HOST:PORT. INVALID_ARGUMENT says what is wanted.
 absl::StatusOr<std::string> MdcAddress(std::string_view text);

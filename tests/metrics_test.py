@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Metrics, their document and the alert rules fit together: docs/metrics.md lists what the code
-writes and nothing else, every counter of `reeladm stat` is a metric, the rules ask for metrics that
-there are and lead to chapters that there are, and promtool accepts them.
+writes and nothing else, every counter of `reeladm stat` is a metric, rules and dashboard ask for
+metrics that there are, the rules lead to chapters that there are, and promtool accepts them.
 
   tests/metrics_test.py
 """
 import glob
+import json
 import os
 import re
 import subprocess
+import tempfile
 import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -65,6 +67,19 @@ class Metrics(unittest.TestCase):
                  for kind in group.split("|")}
         self.assertEqual(asked, {kind.lower() for kind in kinds}, "an alarm that wakes nobody")
 
+    def test_the_dashboard_shows_what_there_is(self):
+        panels = json.loads(read("deploy", "monitoring", "reelfs.dashboard.json"))["panels"]
+        shown = [target["expr"] for panel in panels for target in panel.get("targets", [])]
+        self.assertGreater(len(shown), 20)
+        for name in {name for text in shown for name in NAME.findall(text)}:
+            self.assertIn(re.sub(r"_(bucket|count|sum)$", "", name), written())
+        rules = [{"record": f"shown:{number}", "expr": text.replace("$volume", "reel")
+                  .replace("$__rate_interval", "5m")} for number, text in enumerate(shown)]
+        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:  # (JSON is YAML)
+            json.dump({"groups": [{"name": "dashboard", "rules": rules}]}, file)
+            file.flush()
+            self.promtool_accepts(file.name)
+
     def test_rules_lead_to_chapters(self):
         places = re.findall(r"do: operations\.md#(.*)", read("deploy", "monitoring",
                                                              "reelfs.rules.yml"))
@@ -73,7 +88,13 @@ class Metrics(unittest.TestCase):
             self.assertIn(place, chapters())
 
     def test_promtool_accepts_the_rules(self):
-        done = subprocess.run(["promtool", "check", "rules", RULES], capture_output=True, text=True)
+        self.promtool_accepts(RULES)
+
+    def test_rules_make_the_alerts_that_they_should(self):
+        self.promtool_accepts(os.path.join(TOP, "tests", "alerts_test.yml"), "test")
+
+    def promtool_accepts(self, path, verb="check"):
+        done = subprocess.run(["promtool", verb, "rules", path], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 

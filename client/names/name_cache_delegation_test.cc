@@ -276,7 +276,7 @@ TEST_F(NameCacheDelegationTest, ARequestForReservedInodesDropsTheOldOnes) {
   reply.add_reserved_inodes()->set_inode(900);
   Reply(std::move(request), 60, std::move(reply));
   EXPECT_EQ(Create("a")->inode(), 900u);
-  EXPECT_EQ(cache_.ReservedInodesWanted(kDirectory), 12u);
+  EXPECT_EQ(cache_.ReservedInodesWanted(kDirectory), 32u);
 }
 
 }  // namespace

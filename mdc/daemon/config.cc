@@ -139,7 +139,6 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
   config.advertise =
       table.Text("advertise").value_or(IsAnyAddress(config.listen) ? "" : config.listen);
   const auto web_listen = table.Text("web_listen");
-  config.web_wished = web_listen.has_value();
   config.tls.ca = table.Text("tls_ca").value_or("");
   config.tls.cert = table.Text("tls_cert").value_or("");
   config.tls.key = table.Text("tls_key").value_or("");

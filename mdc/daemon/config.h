@@ -4,8 +4,8 @@
 //   listen = "127.0.0.1:7440"      where clients and reeladm connect; without TLS, loopback only
 //   advertise = "mdc1:7440"        by which clients reach it, where listen does not say
 //                                  that (0.0.0.0:7440)
-//   web_listen = "0.0.0.0:7441"    where metrics are served over HTTPS; "off": nowhere. By default,
-//                                  with TLS, where listen says, on port 7441
+//   web_listen = "0.0.0.0:7443"    where metrics are served over HTTPS; "off": nowhere. By default,
+//                                  with TLS, where listen says, on port 7443
 //   tls_ca = "/etc/reelfs/tls/ca.crt"      whose certificates are believed
 //   tls_cert = "/etc/reelfs/tls/mdc1.crt"  one's own, with the role mdc
 //   tls_key = "/etc/reelfs/tls/mdc1.key"
@@ -69,8 +69,7 @@ struct Config {
   };
   std::string listen;
   std::string advertise;
-  std::string web_listen;   // empty: nowhere
-  bool web_wished = false;  // it stands in the file
+  std::string web_listen;  // empty: nowhere
   TlsFiles tls;
   std::vector<std::string> luns;
   std::uint32_t session_lease_ms = 10'000;

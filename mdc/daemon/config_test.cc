@@ -41,8 +41,7 @@ TEST(Config, MetricsAreServedBesideWithTlsOrWhereTheFileSays) {
   EXPECT_EQ(config("")->web_listen, "");
   const std::string tls = "tls_ca = \"a\"\ntls_cert = \"b\"\ntls_key = \"c\"\n";
   ASSERT_TRUE(config(tls).ok()) << config(tls).status();
-  EXPECT_EQ(config(tls)->web_listen, "127.0.0.1:7441");
-  EXPECT_FALSE(config(tls)->web_wished);
+  EXPECT_EQ(config(tls)->web_listen, "127.0.0.1:7443");
   EXPECT_EQ(config(tls + "web_listen = \"off\"\n")->web_listen, "");
   EXPECT_EQ(config("web_listen = \"127.0.0.1:99\"\n")->web_listen, "127.0.0.1:99");
   EXPECT_THAT(Error(std::string("web_listen = \"0.0.0.0:99\"\n") + kGood),

@@ -333,19 +333,19 @@ struct Next {
   std::uint32_t unheard = 0;
 };
 
-// Null: none is served. An address that nobody has asked for by name, and that is taken (by another
-// controller of this host, say), stops no controller.
-absl::StatusOr<std::unique_ptr<HttpsServer>> StartWeb(const Config& config, const WebPages& pages,
-                                                      std::shared_ptr<WatchedTls> tls) {
+// Null: none is served. An address that is taken (by another controller of this host, say) stops no
+// controller.
+std::unique_ptr<HttpsServer> StartWeb(const Config& config, WebPages& pages,
+                                      std::shared_ptr<WatchedTls> tls) {
   if (config.web_listen.empty()) return nullptr;
   auto web = HttpsServer::Start(config.web_listen, std::move(tls), pages.Pages());
-  if (web.ok()) {
-    spdlog::info("metrics on {} (port {})", config.web_listen, (*web)->port());
-  } else if (!config.web_wished) {
-    spdlog::warn("no metrics: {}; web_listen says where else", std::string(web.status().message()));
+  if (!web.ok()) {
+    spdlog::error("no metrics are served: {}; web_listen says where else",
+                  std::string(web.status().message()));
     return nullptr;
   }
-  return web;
+  spdlog::info("metrics on {} (port {})", config.web_listen, (*web)->port());
+  return *std::move(web);
 }
 
 // The exit code.
@@ -395,13 +395,12 @@ int Serve(const Config& config, const LiveConfig& live, std::shared_ptr<WatchedT
   spdlog::info("serving {} volumes on {} (port {}){}", volumes.size(), config.listen,
                (*server)->port(),
                has_tls ? ", with TLS" : ": this host only, because no tls_cert is configured");
-  const WebPages pages(roles, {.guard = (*server)->guard(),
-                               .gate = (*server)->gate(),
-                               .tls = tls,
-                               .host = seat.host,
-                               .program = seat.program});
+  WebPages pages(roles, {.guard = (*server)->guard(),
+                         .gate = (*server)->gate(),
+                         .tls = tls,
+                         .host = seat.host,
+                         .program = seat.program});
   const auto web = StartWeb(config, pages, tls);
-  if (!web.ok()) return Complain(kFailed, "web_listen: " + std::string(web.status().message()));
   sd_notify(0, "READY=1");
 
   siginfo_t received{};
@@ -423,7 +422,7 @@ int Serve(const Config& config, const LiveConfig& live, std::shared_ptr<WatchedT
       code = kFailed;
     }
   }
-  if (*web != nullptr) (*web)->Stop();
+  if (web != nullptr) web->Stop();
   (*server)->Stop();
   return code;
 }

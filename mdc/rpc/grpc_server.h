@@ -33,7 +33,7 @@ class GrpcServer {
 
   int port() const { return gate_->port(); }
   const PeerGuard& guard() const { return *guard_; }
-  const ConnectionGate& gate() const { return *gate_; }
+  ConnectionGate& gate() { return *gate_; }
   // Ends all calls. After it, nothing of gRPC calls the volumes any more. REQUIRES: the volumes are
   // stopped.
   void Stop();

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <map>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -97,7 +99,9 @@ void WriteFree(const std::string& volume, const v1::FreeReply& free, MetricWrite
 
 void WriteLuns(const std::string& volume, const v1::WhoReply::Session& session,
                MetricWriter& metrics) {
+  std::set<std::string_view> told;  // a client may say anything, and no sample may come twice
   for (const v1::WhoReply::LunTraffic& lun : session.luns()) {
+    if (!told.insert(lun.name()).second) continue;
     const auto count = [&](std::string_view name, std::string_view help, std::string direction,
                            std::uint64_t value) {
       metrics.Counter(name, help,

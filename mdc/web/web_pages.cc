@@ -7,31 +7,17 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "mdc/serve/volume_server.h"
 #include "spdlog/spdlog.h"
-#include "volume/base/mutex.h"
+#include "volume/base/env.h"
 
 namespace reel::mdc {
 namespace {
 
 // Below what Prometheus waits for an answer (10 s).
-constexpr std::chrono::milliseconds kCoreWait(5'000);
+constexpr std::chrono::milliseconds kCoresWait(5'000);
 constexpr std::array kViewers{TlsRole::kMonitor, TlsRole::kAdmin};
-
-// What a core's seat puts in while a page waits for it, or nobody does any more.
-struct Asked {
-  Mutex mutex;
-  CondVar changed;
-  bool done ABSL_GUARDED_BY(mutex) = false;
-  std::optional<VolumeFacts> facts ABSL_GUARDED_BY(mutex);
-
-  void Tell(std::optional<VolumeFacts> told) {
-    MutexLock lock(mutex);
-    facts = std::move(told);
-    done = true;
-    changed.NotifyAll();
-  }
-};
 
 bool HasLimits(const v1::QuotaLimits& limits) {
   return limits.soft_bytes() + limits.hard_bytes() + limits.soft_files() + limits.hard_files() > 0;
@@ -39,6 +25,8 @@ bool HasLimits(const v1::QuotaLimits& limits) {
 
 // The first thousand owners of each kind: of more nobody would want a graph each.
 void DescribeQuotas(const Core& core, VolumeFacts& facts) {
+  v1::QuotasReply state;
+  if (!core.Describe(v1::QuotasRequest(), state).ok() || state.state() == "off") return;
   for (const char* kind : {"user", "group", "tree"}) {
     v1::QuotasRequest request;
     request.set_kind(kind);
@@ -68,44 +56,85 @@ VolumeFacts Describe(const VolumeServer& server, const Core& core) {
   return facts;
 }
 
-// nullopt: the core is stopping, or has not come to it in time.
-std::optional<VolumeFacts> Ask(VolumeServer& server) {
-  const auto asked = std::make_shared<Asked>();
-  const bool queued =
-      server.RunOnCore([asked, &server](Core& core) { asked->Tell(Describe(server, core)); },
-                       [asked] { asked->Tell(std::nullopt); });
-  if (!queued) return std::nullopt;
-  const auto until = std::chrono::steady_clock::now() + kCoreWait;
-  MutexLock lock(asked->mutex);
-  while (!asked->done) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        until - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return std::nullopt;
-    asked->changed.WaitFor(asked->mutex, left);
-  }
-  return std::move(asked->facts);
-}
-
-HttpsServer::Answer Refuse(const PeerGuard& guard, const HttpsServer::Request& request) {
-  const absl::Status status = guard.Check(request.peer, kViewers, "this page");
-  spdlog::warn("the page {} is refused to {}: {}", request.path, request.from,
-               std::string(status.message()));
-  return {.status = 403, .body = std::string(status.message()) + "\n"};
-}
-
 }  // namespace
 
-HttpsServer::Pages WebPages::Pages() const {
+// What a core's seat puts in while a page waits for it.
+struct WebPages::Asked {
+  Mutex mutex;
+  CondVar changed;
+  bool over ABSL_GUARDED_BY(mutex) = false;  // it has been told, or nobody waits any more
+  std::optional<VolumeFacts> facts ABSL_GUARDED_BY(mutex);
+
+  bool IsOver() {
+    MutexLock lock(mutex);
+    return over;
+  }
+  void Tell(std::optional<VolumeFacts> told) {
+    MutexLock lock(mutex);
+    facts = std::move(told);
+    over = true;
+    changed.NotifyAll();
+  }
+  // nullopt: the core is stopping, or has not come to it in time.
+  std::optional<VolumeFacts> Await(std::chrono::steady_clock::time_point until) {
+    MutexLock lock(mutex);
+    while (!over) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          until - std::chrono::steady_clock::now());
+      if (left.count() <= 0) break;
+      changed.WaitFor(mutex, left);
+    }
+    over = true;
+    return std::move(facts);
+  }
+};
+
+std::shared_ptr<WebPages::Asked> WebPages::Ask(const VolumeRole& role) {
+  VolumeServer* const server = role.server();
+  if (server == nullptr) return nullptr;
+  auto asked = std::make_shared<Asked>();
+  const bool queued = server->RunOnCore(
+      [asked, server](Core& core) {
+        if (!asked->IsOver()) asked->Tell(Describe(*server, core));
+      },
+      [asked] { asked->Tell(std::nullopt); });
+  if (!queued) asked->Tell(std::nullopt);
+  return asked;
+}
+
+HttpsServer::Answer WebPages::Refuse(const HttpsServer::Request& request, const absl::Status& why) {
+  daemon_.gate.CountRefused();
+  MutexLock lock(mutex_);
+  if (const auto more = refusals_.Admit(SystemClock().NowMs())) {
+    spdlog::warn("the page {} is refused to {}: {}{}", request.path, request.from,
+                 std::string(why.message()), *more);
+  }
+  return {.status = 403, .body = absl::StrCat(why.message(), "\n")};
+}
+
+HttpsServer::Pages WebPages::Pages() {
   return {{"/metrics", [this](const HttpsServer::Request& request) {
-             const bool may = daemon_.guard.Check(request.peer, kViewers, "this page").ok();
-             return may ? Metrics() : Refuse(daemon_.guard, request);
+             const absl::Status may = daemon_.guard.Check(request.peer, kViewers, "this page");
+             return may.ok() ? Metrics() : Refuse(request, may);
            }}};
 }
 
+// All cores are asked at once, and have as long together as one.
 HttpsServer::Answer WebPages::Metrics() const {
+  std::vector<std::shared_ptr<Asked>> asked;
+  for (const VolumeRole* role : volumes_) asked.push_back(Ask(*role));
+  const auto until = std::chrono::steady_clock::now() + kCoresWait;
   MetricWriter metrics;
   WriteDaemon(metrics);
-  for (const VolumeRole* role : volumes_) WriteRole(*role, metrics);
+  for (std::size_t i = 0; i < volumes_.size(); ++i) {
+    WriteRole(*volumes_[i], metrics);
+    if (asked[i] == nullptr) continue;
+    const std::optional<VolumeFacts> facts = asked[i]->Await(until);
+    metrics.Gauge("reelfs_controller_answered",
+                  "1 where the volume's core has said what is shown of it.",
+                  {{"volume", volumes_[i]->name()}}, facts ? 1 : 0);
+    if (facts) WriteVolume(volumes_[i]->name(), *facts, metrics);
+  }
   return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics.Text()};
 }
 
@@ -114,7 +143,7 @@ void WebPages::WriteDaemon(MetricWriter& metrics) const {
                 {{"program", "reel-mdcd"}, {"version", daemon_.program}, {"host", daemon_.host}},
                 1);
   metrics.Counter("reelfs_connections_refused_total",
-                  "Connections that were refused for their certificate.", {},
+                  "Connections and pages that were refused for a certificate.", {},
                   static_cast<double>(daemon_.gate.refused()));
   if (daemon_.tls == nullptr) return;
   metrics.Gauge("reelfs_certificate_expiry_timestamp_seconds",
@@ -122,9 +151,9 @@ void WebPages::WriteDaemon(MetricWriter& metrics) const {
                 static_cast<double>(daemon_.tls->Current()->until_seconds));
 }
 
-void WebPages::WriteRole(const VolumeRole& role, MetricWriter& metrics) const {
+void WebPages::WriteRole(const VolumeRole& role, MetricWriter& metrics) {
   const MetricWriter::Labels labels{{"volume", role.name()}};
-  VolumeServer* const server = role.server();
+  const VolumeServer* const server = role.server();
   const VolumeRole::Active active = role.active();
   metrics.Gauge("reelfs_controller_active", "1 where this controller serves the volume.", labels,
                 server != nullptr ? 1 : 0);
@@ -133,11 +162,6 @@ void WebPages::WriteRole(const VolumeRole& role, MetricWriter& metrics) const {
                 static_cast<double>((server != nullptr ? server->epoch() : active.epoch).value()));
   metrics.Gauge("reelfs_volume_stopped", "1 while an administrator has the volume stopped.", labels,
                 server == nullptr && active.stopped ? 1 : 0);
-  if (server == nullptr) return;
-  const std::optional<VolumeFacts> facts = Ask(*server);
-  metrics.Gauge("reelfs_controller_answered",
-                "1 where the volume's core has said what is shown of it.", labels, facts ? 1 : 0);
-  if (facts) WriteVolume(role.name(), *facts, metrics);
 }
 
 }  // namespace reel::mdc

@@ -1,5 +1,10 @@
 #include "proto/web/https_server.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -8,21 +13,20 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
 #include "proto/address.h"
-#include "proto/tls/server_context.h"
+#include "proto/tls/tls_server.h"
+#include "proto/web/connection_table.h"
 #include "spdlog/spdlog.h"
 #include "volume/base/mutex.h"
 #include "volume/base/thread.h"
 
 namespace reel {
 namespace {
-
-constexpr time_t kIoSeconds = 5;  // of one read, and one write
-constexpr std::size_t kRequestsOfAConnection = 100;
 
 // So many connections at once, and so many that wait; then the listener waits, and with it who
 // connects.
@@ -38,6 +42,7 @@ class Pool final : public httplib::TaskQueue {
     tasks_.push_back(std::move(task));
     changed_.NotifyAll();
   }
+  // What waits is run first, and finds that the server stops.
   void shutdown() override {
     {
       MutexLock lock(mutex_);
@@ -70,6 +75,67 @@ class Pool final : public httplib::TaskQueue {
   std::vector<Thread> threads_;
 };
 
+// One connection, which gives no more than a request may have.
+class Connection final : public httplib::Stream {
+ public:
+  Connection(int socket, TlsConnection* tls) : socket_(socket), tls_(tls) {}
+
+  bool is_readable() const override { return left_bytes_ > 0; }
+  bool is_writable() const override { return true; }
+  ssize_t read(char* to, std::size_t bytes) override {
+    bytes = std::min(bytes, left_bytes_);
+    if (bytes == 0) return -1;
+    const ssize_t read = tls_ != nullptr ? tls_->Read(to, bytes) : ::recv(socket_, to, bytes, 0);
+    if (read > 0) left_bytes_ -= static_cast<std::size_t>(read);
+    return read;
+  }
+  ssize_t write(const char* from, std::size_t bytes) override {
+    return tls_ != nullptr ? tls_->Write(from, bytes) : ::send(socket_, from, bytes, MSG_NOSIGNAL);
+  }
+  void get_remote_ip_and_port(std::string& ip, int& port) const override {
+    sockaddr_storage address{};
+    socklen_t length = sizeof(address);
+    char text[INET6_ADDRSTRLEN] = "?";
+    if (getpeername(socket_, reinterpret_cast<sockaddr*>(&address), &length) != 0) return;
+    const auto* const v4 = reinterpret_cast<const sockaddr_in*>(&address);
+    const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(&address);
+    const bool is_v6 = address.ss_family == AF_INET6;
+    (void)inet_ntop(
+        address.ss_family,
+        is_v6 ? static_cast<const void*>(&v6->sin6_addr) : static_cast<const void*>(&v4->sin_addr),
+        text, sizeof(text));
+    ip = text;
+    port = ntohs(is_v6 ? v6->sin6_port : v4->sin_port);
+  }
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return socket_; }
+  std::optional<TlsPeer> peer() const { return tls_ != nullptr ? tls_->peer() : std::nullopt; }
+
+ private:
+  const int socket_;
+  TlsConnection* const tls_;
+  std::size_t left_bytes_ = HttpsServer::kMostRequestBytes;
+};
+
+// What httplib does, on connections of our own.
+class Listener final : public httplib::Server {
+ public:
+  explicit Listener(std::function<void(int socket)> converse) : converse_(std::move(converse)) {}
+
+  void Answer(Connection& connection, const std::function<void(httplib::Request&)>& set_up) {
+    bool closed = false;
+    process_request(connection, /*close_connection=*/true, closed, set_up);
+  }
+
+ private:
+  bool process_and_close_socket(socket_t socket) override {
+    converse_(socket);
+    ::close(socket);
+    return true;
+  }
+  const std::function<void(int socket)> converse_;
+};
+
 struct Address {
   std::string host;
   int port = 0;
@@ -91,16 +157,10 @@ absl::StatusOr<Address> Split(const std::string& listen) {
 class Server final : public HttpsServer {
  public:
   Server(std::shared_ptr<WatchedTls> tls, Pages pages)
-      : tls_(std::move(tls)), pages_(std::move(pages)) {
-    if (tls_ == nullptr) {
-      server_ = std::make_unique<httplib::Server>();
-    } else {
-      server_ = std::make_unique<httplib::SSLServer>([this](SSL_CTX& context) {
-        SetUpServerContext(context, *tls_);
-        return true;
-      });
-    }
-  }
+      : tls_(tls == nullptr ? nullptr : std::make_unique<TlsServer>(std::move(tls))),
+        pages_(std::move(pages)),
+        connections_(kConnectionTime),
+        listener_([this](int socket) { Converse(socket); }) {}
   ~Server() override { Stop(); }
 
   absl::Status Listen(const std::string& listen) {
@@ -108,50 +168,71 @@ class Server final : public HttpsServer {
     if (!address.ok()) return address.status();
     SetUp();
     port_ = address->port;
-    const bool bound = address->port == 0 ? (port_ = server_->bind_to_any_port(address->host)) > 0
-                                          : server_->bind_to_port(address->host, address->port);
+    const bool bound = address->port == 0 ? (port_ = listener_.bind_to_any_port(address->host)) > 0
+                                          : listener_.bind_to_port(address->host, address->port);
     if (!bound) {
       return absl::UnavailableError(
           absl::StrCat("cannot listen on ", listen, ": is the address this host's, and free?"));
     }
-    thread_ = Thread([this] {
-      server_->listen_after_bind();
-      ended_ = true;
-    });
+    thread_ = Thread([this, host = address->host] { Main(host); });
     return absl::OkStatus();
   }
   int port() const override { return port_; }
   void Stop() override {
     if (!thread_.joinable()) return;
+    stopping_ = true;
+    connections_.End();
     // (Before it runs, a stop would be forgotten.)
-    while (!server_->is_running() && !ended_) std::this_thread::yield();
-    server_->stop();
+    while (!ended_) {
+      listener_.stop();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
     thread_.Join();
   }
 
  private:
+  // Until Stop: httplib gives up where connections cannot be accepted for a moment.
+  void Main(const std::string& host) {
+    for (;;) {
+      if (!stopping_) (void)listener_.listen_after_bind();
+      if (stopping_) break;
+      spdlog::warn("no connections are accepted on port {}: once more in a second", port_);
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      (void)listener_.bind_to_port(host, port_);
+    }
+    ended_ = true;
+  }
   void SetUp() {
-    server_->new_task_queue = [] { return new Pool(); };
-    server_->set_read_timeout(kIoSeconds);
-    server_->set_write_timeout(kIoSeconds);
-    server_->set_keep_alive_timeout(kIoSeconds);
-    server_->set_keep_alive_max_count(kRequestsOfAConnection);
-    server_->set_payload_max_length(kMostRequestBytes);
-    server_->set_tcp_nodelay(true);
-    server_->set_socket_options([](socket_t socket) {  // (Its own let others have the port, too.)
+    listener_.new_task_queue = [] { return new Pool(); };
+    listener_.set_payload_max_length(kMostRequestBytes);
+    listener_.set_socket_options([](socket_t socket) {  // (Its own let others have the port, too.)
       const int on = 1;
       (void)setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     });
-    server_->set_default_headers({{"X-Content-Type-Options", "nosniff"},
-                                  {"X-Frame-Options", "DENY"},
-                                  {"Referrer-Policy", "no-referrer"},
-                                  {"Cache-Control", "no-store"}});
-    server_->set_exception_handler([](const httplib::Request&, httplib::Response& response,
-                                      std::exception_ptr) { response.status = 500; });
-    server_->set_pre_routing_handler([this](const httplib::Request& in, httplib::Response& out) {
+    listener_.set_default_headers({{"X-Content-Type-Options", "nosniff"},
+                                   {"X-Frame-Options", "DENY"},
+                                   {"Referrer-Policy", "no-referrer"},
+                                   {"Cache-Control", "no-store"}});
+    listener_.set_exception_handler([](const httplib::Request&, httplib::Response& response,
+                                       std::exception_ptr) { response.status = 500; });
+    listener_.set_pre_routing_handler([this](const httplib::Request& in, httplib::Response& out) {
       Serve(in, out);
       return httplib::Server::HandlerResponse::Handled;
     });
+  }
+
+  void Converse(int socket) {
+    if (!connections_.Add(socket)) return;
+    const absl::Cleanup removed = [this, socket] { connections_.Remove(socket); };
+    std::unique_ptr<TlsConnection> tls;
+    if (tls_ != nullptr && (tls = tls_->Accept(socket)) == nullptr) return;
+    Connection connection(socket, tls.get());
+    const std::optional<TlsPeer> peer = connection.peer();
+    peer_ = &peer;
+    listener_.Answer(connection, [](httplib::Request& request) {
+      request.ranges.clear();  // a page is made many times over by a request for many parts of it
+    });
+    if (tls != nullptr) tls->Close();
   }
   void Serve(const httplib::Request& in, httplib::Response& out) const {
     const auto page = pages_.find(in.path);
@@ -161,20 +242,22 @@ class Server final : public HttpsServer {
                       "text/plain");
       return;
     }
-    Request request{.path = in.path, .from = in.remote_addr, .peer = std::nullopt};
-    if (in.ssl != nullptr) request.peer = PeerOf(*in.ssl);
-    Answer answer = page->second(request);
+    Answer answer = page->second({.path = in.path, .from = in.remote_addr, .peer = *peer_});
     out.status = answer.status;
     out.set_content(answer.body, answer.type);
   }
 
-  const std::shared_ptr<WatchedTls> tls_;
+  const std::unique_ptr<TlsServer> tls_;
   const Pages pages_;
-  std::unique_ptr<httplib::Server> server_;
+  static thread_local const std::optional<TlsPeer>* peer_;  // of the thread's connection
+  ConnectionTable connections_;
+  Listener listener_;
   int port_ = 0;
-  std::atomic<bool> ended_{false};
+  std::atomic<bool> stopping_{false}, ended_{false};
   Thread thread_;
 };
+
+thread_local const std::optional<TlsPeer>* Server::peer_ = nullptr;
 
 }  // namespace
 

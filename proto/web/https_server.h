@@ -2,13 +2,13 @@
 // function that makes its answer.
 //
 // With TLS, a client may show a certificate of this cluster; what it may do is for each page to say
-// (`Request::peer`). A certificate that the authority has not issued ends the handshake. Files that
-// were renewed count from the next connection on. Without TLS only this host is served. Bounded: so
-// many connections are served at once and so many wait (kThreads, kMostWaiting), each answer and
-// each read has its time, and nobody's request is longer than kMostRequestBytes.
-// Handlers run on the server's threads, several at once, and may wait.
+// (`Request::peer`). Without TLS only this host is served. Whoever connects may be anybody, so all
+// is bounded: a connection carries one request, of so many bytes, and has so long from its
+// beginning to its end; so many are served at once, and so many wait. Threads: Start and Stop from
+// one thread; handlers run on the server's threads, several at once, and may wait.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -26,6 +26,7 @@ class HttpsServer {
   static constexpr std::size_t kThreads = 8;
   static constexpr std::size_t kMostWaiting = 64;
   static constexpr std::size_t kMostRequestBytes = 64 * 1024;
+  static constexpr std::chrono::milliseconds kConnectionTime{15'000};
 
   struct Request {
     std::string path;
@@ -49,7 +50,7 @@ class HttpsServer {
   virtual ~HttpsServer() = default;
 
   virtual int port() const = 0;
-  // Ends what waits, and returns when no handler runs any more.
+  // Ends all connections, whatever their peers do, and returns when no handler runs any more.
   virtual void Stop() = 0;
 };
 

@@ -1,9 +1,16 @@
 #include "proto/web/https_server.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
+#include "volume/lun/fd_lun.h"
 
 namespace reel {
 namespace {
@@ -47,6 +54,32 @@ TEST_F(HttpsServerTest, AnAddressIsHadOnce) {
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("cannot listen on 127.0.0.1"));
   server_->Stop();
   EXPECT_TRUE(HttpsServer::Start(absl::StrCat("127.0.0.1:", server_->port()), nullptr, {}).ok());
+}
+
+TEST_F(HttpsServerTest, ARequestIsNoLongerThanItMayBe) {
+  const httplib::Headers long_one{{"X-Long", std::string(HttpsServer::kMostRequestBytes, 'x')}};
+  const auto answer = Browser().Get("/page", long_one);
+  EXPECT_TRUE(!answer || answer->status >= 400);
+  EXPECT_EQ(Browser().Get("/page")->status, 200);
+}
+
+TEST_F(HttpsServerTest, APageIsMadeOnceHoweverManyPartsOfItAreAskedFor) {
+  const auto answer = Browser().Get("/page", {{"Range", "bytes=0-,0-,0-"}});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->body, "of /page");
+}
+
+TEST_F(HttpsServerTest, StopWaitsForNoPeer) {
+  const UniqueFd silent(socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(server_->port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(silent.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(send(silent.get(), "GET /pa", 7, 0), 7);
+  server_->Stop();
+  char end = 0;
+  EXPECT_LE(recv(silent.get(), &end, 1, 0), 0);
 }
 
 TEST_F(HttpsServerTest, WithoutTlsOnlyThisHostIsServed) {

@@ -21,7 +21,8 @@ UringResident::UringResident(UringStage& stage, const Place& place, const Calls&
       adopted_(place.adopted),
       idle_(place.idle),
       ended_fd_(place.ended_fd),
-      calls_(calls) {}
+      calls_(calls),
+      serving_(place.adopted) {}
 
 bool UringResident::Start() {
   try {
@@ -64,16 +65,18 @@ bool UringResident::Begin(UringRing& ring) {
 }
 
 bool UringResident::BeginWithAdopted(UringRing& ring, const absl::Status& made) {
+  const absl::Cleanup served = [this] { serving_.store(false, std::memory_order_seq_cst); };
   const int dev_fuse = stage_.Await(UringStage::Stage::kServing);
   if (dev_fuse < 0) return false;
   if (!made.ok()) {
     calls_.give_up(entry_);
+    given_up_.store(true, std::memory_order_release);
     return false;
   }
   ring.Use(dev_fuse);
   ring.Watch(ended_fd_);
   ring.Commit(entry_);
-  return true;
+  return ring.Submit([this](UringEntry* entry, int result) { OnCompletion(entry, result); });
 }
 
 // When nothing comes for a while, the memory that a large request has left is freed.

@@ -37,6 +37,7 @@ class CoreScrubTest : public testing::Test {
   std::vector<std::string> Alarms() {
     v1::ShowReply show;
     harness_.core_->Describe(show);
+    EXPECT_EQ(show.alarms_size(), show.alarm_kinds_size()) << "each has a kind";
     return {show.alarms().begin(), show.alarms().end()};
   }
 
