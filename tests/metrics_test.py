@@ -58,7 +58,8 @@ class Metrics(unittest.TestCase):
             self.assertIn(f'Known{{"{counter}"', table)
 
     def test_rules_ask_for_what_there_is(self):
-        expressions = re.findall(r"expr: (.*)", read("deploy", "monitoring", "reelfs.rules.yml"))
+        expressions = re.findall(r"expr: (.*?)\n +(?:for|labels):", read(
+            "deploy", "monitoring", "reelfs.rules.yml"), re.DOTALL)
         for name in {name for text in expressions for name in NAME.findall(text)}:
             self.assertIn(name, written())
         kinds = set(re.findall(r"ALARM_([A-Z_]+) = [1-9]", read("proto", "admin.proto")))

@@ -340,11 +340,9 @@ std::unique_ptr<HttpsServer> StartWeb(const Config& config, WebPages& pages,
   if (config.web_listen.empty()) return nullptr;
   auto web = HttpsServer::Start(config.web_listen, std::move(tls), pages.Pages());
   if (!web.ok()) {
-    spdlog::error("no metrics are served: {}; web_listen says where else",
-                  std::string(web.status().message()));
+    spdlog::error("no metrics are served: {}", std::string(web.status().message()));
     return nullptr;
   }
-  spdlog::info("metrics on {} (port {})", config.web_listen, (*web)->port());
   return *std::move(web);
 }
 

@@ -171,7 +171,7 @@ void WriteJobs(const std::string& volume, const VolumeFacts& facts, MetricWriter
   for (const v1::JobsReply::Job& job : facts.jobs.jobs()) {
     const v1::JobRecord& record = job.record();
     const Labels labels{{"volume", volume},
-                        {"job", absl::StrCat(job.job())},
+                        {"number", absl::StrCat(job.job())},
                         {"kind", Word(v1::JobKind_Name(record.kind()), "JOB_")}};
     metrics.Gauge("reelfs_job_running", "1 while a job runs.", labels,
                   record.state() == v1::JOB_RUNNING ? 1 : 0);

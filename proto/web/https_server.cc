@@ -1,6 +1,7 @@
 #include "proto/web/https_server.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <unistd.h>
 
@@ -28,11 +29,13 @@
 namespace reel {
 namespace {
 
+constexpr std::chrono::milliseconds kRetry{1'000};
+
 // So many connections at once, and so many that wait; then the listener waits, and with it who
 // connects.
 class Pool final : public httplib::TaskQueue {
  public:
-  Pool() {
+  explicit Pool(std::function<void()> on_shutdown) : on_shutdown_(std::move(on_shutdown)) {
     for (std::size_t i = 0; i < HttpsServer::kThreads; ++i)
       threads_.emplace_back([this] { Main(); });
   }
@@ -44,6 +47,7 @@ class Pool final : public httplib::TaskQueue {
   }
   // What waits is run first, and finds that the server stops.
   void shutdown() override {
+    on_shutdown_();
     {
       MutexLock lock(mutex_);
       stopping_ = true;
@@ -68,6 +72,7 @@ class Pool final : public httplib::TaskQueue {
     }
   }
 
+  const std::function<void()> on_shutdown_;
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
@@ -122,6 +127,8 @@ class Listener final : public httplib::Server {
  public:
   explicit Listener(std::function<void(int socket)> converse) : converse_(std::move(converse)) {}
 
+  // Its socket is closed: the number may be another's.
+  void ForgetSocket() { svr_sock_ = INVALID_SOCKET; }
   void Answer(Connection& connection, const std::function<void(httplib::Request&)>& set_up) {
     bool closed = false;
     process_request(connection, /*close_connection=*/true, closed, set_up);
@@ -129,7 +136,9 @@ class Listener final : public httplib::Server {
 
  private:
   bool process_and_close_socket(socket_t socket) override {
+    (void)fcntl(socket, F_SETFD, FD_CLOEXEC);
     converse_(socket);
+    (void)::shutdown(socket, SHUT_RDWR);
     ::close(socket);
     return true;
   }
@@ -171,16 +180,22 @@ class Server final : public HttpsServer {
     const bool bound = address->port == 0 ? (port_ = listener_.bind_to_any_port(address->host)) > 0
                                           : listener_.bind_to_port(address->host, address->port);
     if (!bound) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", listen, ": is the address this host's, and free?"));
+      const std::string why =
+          absl::StrCat("cannot listen on ", listen, ": is the address this host's, and free?");
+      if (address->port == 0) return absl::UnavailableError(why);
+      spdlog::error("{} It is tried again each second", why);
     }
-    thread_ = Thread([this, host = address->host] { Main(host); });
+    thread_ = Thread([this, host = address->host, bound] { Main(host, bound); });
     return absl::OkStatus();
   }
   int port() const override { return port_; }
   void Stop() override {
     if (!thread_.joinable()) return;
-    stopping_ = true;
+    {
+      MutexLock lock(mutex_);
+      stopping_ = true;
+      changed_.NotifyAll();
+    }
     connections_.End();
     // (Before it runs, a stop would be forgotten.)
     while (!ended_) {
@@ -191,19 +206,26 @@ class Server final : public HttpsServer {
   }
 
  private:
-  // Until Stop: httplib gives up where connections cannot be accepted for a moment.
-  void Main(const std::string& host) {
+  // Until Stop: a port that is taken becomes free, and httplib gives up where connections cannot be
+  // accepted for a moment.
+  void Main(const std::string& host, bool bound) {
     for (;;) {
-      if (!stopping_) (void)listener_.listen_after_bind();
-      if (stopping_) break;
-      spdlog::warn("no connections are accepted on port {}: once more in a second", port_);
-      std::this_thread::sleep_for(std::chrono::seconds(1));
-      (void)listener_.bind_to_port(host, port_);
+      if (bound) {
+        spdlog::info("pages are served on port {}", port_);
+        (void)listener_.listen_after_bind();
+      }
+      if (IsStopping(kRetry)) break;
+      bound = listener_.bind_to_port(host, port_);
     }
     ended_ = true;
   }
+  bool IsStopping(std::chrono::milliseconds wait) {
+    MutexLock lock(mutex_);
+    if (!stopping_) changed_.WaitFor(mutex_, wait);
+    return stopping_;
+  }
   void SetUp() {
-    listener_.new_task_queue = [] { return new Pool(); };
+    listener_.new_task_queue = [this] { return new Pool([this] { listener_.ForgetSocket(); }); };
     listener_.set_payload_max_length(kMostRequestBytes);
     listener_.set_socket_options([](socket_t socket) {  // (Its own let others have the port, too.)
       const int on = 1;
@@ -253,7 +275,10 @@ class Server final : public HttpsServer {
   ConnectionTable connections_;
   Listener listener_;
   int port_ = 0;
-  std::atomic<bool> stopping_{false}, ended_{false};
+  Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> ended_{false};
   Thread thread_;
 };
 

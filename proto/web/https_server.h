@@ -43,7 +43,7 @@ class HttpsServer {
   using Pages = std::map<std::string, Handler>;
 
   // `listen` is HOST:PORT (0: any port). `tls` null: REQUIRES a loopback address. INVALID_ARGUMENT;
-  // UNAVAILABLE: the address cannot be had.
+  // UNAVAILABLE: no port is to be had. A port that is taken is tried again each second.
   static absl::StatusOr<std::unique_ptr<HttpsServer>> Start(const std::string& listen,
                                                             std::shared_ptr<WatchedTls> tls,
                                                             Pages pages);

@@ -70,7 +70,6 @@ bool UringResident::BeginWithAdopted(UringRing& ring, const absl::Status& made) 
   if (dev_fuse < 0) return false;
   if (!made.ok()) {
     calls_.give_up(entry_);
-    given_up_.store(true, std::memory_order_release);
     return false;
   }
   ring.Use(dev_fuse);

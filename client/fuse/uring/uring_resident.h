@@ -48,9 +48,6 @@ class UringResident {
   void TakeBack();
   // From any thread: whether it serves a request. Once the stage is kStopped it begins none.
   bool serving() const { return serving_.load(std::memory_order_seq_cst); }
-  // Its adopted entry stays a spare one, and its thread ends.
-  bool has_given_up() const { return given_up_.load(std::memory_order_acquire); }
-  std::uint16_t queue() const { return entry_.queue(); }
 
  private:
   void Main();
@@ -75,7 +72,6 @@ class UringResident {
   const Calls& calls_;
   std::thread thread_;
   std::atomic<bool> serving_;  // it has a request, or an answer to begin with
-  std::atomic<bool> given_up_{false};
 
   // Of its thread.
   bool has_request_ = false;

@@ -23,6 +23,8 @@ namespace {
 using Stage = UringStage::Stage;
 
 constexpr std::uint32_t kQueuesOfAKeeper = 8;
+// Where there are very many CPUs, too.
+constexpr std::uint32_t kLeastAdopting = 8;
 
 void Raise(const UniqueFd& event) {
   const std::uint64_t once = 1;
@@ -54,7 +56,7 @@ UringServer::Options UringServer::ForThisMachine(std::uint32_t idle_threads,
           .cpus = std::move(cpus),
           .entries = UringEntriesOfAQueue(queues),
           .residents = std::clamp(share, 2u, std::max(2u, idle_threads)),
-          .adopting = share - std::min(share, idle_threads),
+          .adopting = std::max(kLeastAdopting, share - std::min(share, idle_threads)),
           .request_bytes = request_bytes,
           .helpers = {.idle = idle_threads, .max = max_threads}};
 }
@@ -200,13 +202,6 @@ void UringServer::Return(UringEntry& entry) {
 // (It has an answer, and goes to the kernel with it from the resident's own ring.)
 bool UringServer::Adopt(UringEntry& entry) {
   MutexLock lock(mutex_);
-  std::erase_if(adopted_.residents, [this](const auto& resident) {
-    mutex_.AssertHeld();
-    if (!resident->has_given_up()) return false;
-    resident->Join();
-    --adopted_.of_queue[resident->queue()];
-    return true;
-  });
   std::uint32_t& adopted = adopted_.of_queue[entry.queue()];
   if (!stage_.serving() || adopted >= options_.adopting) return false;
   auto resident = std::make_unique<UringResident>(stage_,
