@@ -38,8 +38,10 @@ inline constexpr std::uint32_t ShareOfEntries(std::uint32_t limit, std::uint32_t
 }
 static_assert(kMaxDirectServed + kMaxDirectParked + 1'024 <= UringEntriesOfAQueue(1));
 static_assert(kMaxFuseBackground + 512 <= UringEntriesOfAQueue(1));
-// Threads that have an entry of their own, of all CPUs.
+// Threads that have an entry of their own, of all CPUs: from the beginning, and because it was used
+// while such a thread was idle (client/fuse/uring/uring_server.h).
 inline constexpr std::uint32_t kMaxUringResidents = 256;
+inline constexpr std::uint32_t kMaxUringAdopted = 1'024;
 
 // Requests without a slot on their way to the controller at once: those that may wait there for
 // other hosts, and those that never do. It refuses more than 4,096. (Each that waits comes from a

@@ -23,8 +23,6 @@ namespace {
 using Stage = UringStage::Stage;
 
 constexpr std::uint32_t kQueuesOfAKeeper = 8;
-// Where there are very many CPUs, too.
-constexpr std::uint32_t kLeastAdopting = 8;
 
 void Raise(const UniqueFd& event) {
   const std::uint64_t once = 1;
@@ -56,7 +54,7 @@ UringServer::Options UringServer::ForThisMachine(std::uint32_t idle_threads,
           .cpus = std::move(cpus),
           .entries = UringEntriesOfAQueue(queues),
           .residents = std::clamp(share, 2u, std::max(2u, idle_threads)),
-          .adopting = std::max(kLeastAdopting, share - std::min(share, idle_threads)),
+          .adopting = kMaxUringAdopted,
           .request_bytes = request_bytes,
           .helpers = {.idle = idle_threads, .max = max_threads}};
 }
@@ -94,8 +92,6 @@ UringServer::UringServer(const Options& options, FuseDispatcher& dispatcher, Dir
       entries_(std::make_unique<UringEntry[]>(std::size_t{options.queues} * options.entries)),
       helpers_(options.helpers, [this](const UringHelpers::Work& work) { Help(work); }),
       idle_(options.queues) {
-  MutexLock lock(mutex_);
-  adopted_.of_queue.resize(options.queues);
   std::vector<std::vector<UringEntry*>> spares(KeepersFor(options.queues));
   for (std::uint32_t queue = 0; queue < options.queues; ++queue) {
     const bool online = std::ranges::count(options.cpus, static_cast<int>(queue)) > 0;
@@ -136,7 +132,7 @@ UringServer::~UringServer() {
   for (const auto& keeper : keepers_) keeper->Join();
   helpers_.Join();
   MutexLock lock(mutex_);  // (From the end on nothing is adopted.)
-  for (const auto& resident : adopted_.residents) resident->Join();
+  for (const auto& resident : adopted_) resident->Join();
 }
 
 absl::Status UringServer::Register() {
@@ -158,7 +154,7 @@ bool UringServer::IsIdle() {
   const auto serves = [](const auto& one) { return one->serving(); };
   if (!helpers_.IsIdle() || std::ranges::any_of(residents_, serves)) return false;
   MutexLock lock(mutex_);
-  return std::ranges::none_of(adopted_.residents, serves);
+  return std::ranges::none_of(adopted_, serves);
 }
 
 void UringServer::End() {
@@ -202,8 +198,7 @@ void UringServer::Return(UringEntry& entry) {
 // (It has an answer, and goes to the kernel with it from the resident's own ring.)
 bool UringServer::Adopt(UringEntry& entry) {
   MutexLock lock(mutex_);
-  std::uint32_t& adopted = adopted_.of_queue[entry.queue()];
-  if (!stage_.serving() || adopted >= options_.adopting) return false;
+  if (!stage_.serving() || adopted_.size() >= options_.adopting) return false;
   auto resident = std::make_unique<UringResident>(stage_,
                                                   UringResident::Place{.entry = entry,
                                                                        .adopted = true,
@@ -215,8 +210,7 @@ bool UringServer::Adopt(UringEntry& entry) {
     entry.Adopt(nullptr);
     return false;
   }
-  ++adopted;
-  adopted_.residents.push_back(std::move(resident));
+  adopted_.push_back(std::move(resident));
   return true;
 }
 

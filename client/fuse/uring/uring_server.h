@@ -50,8 +50,8 @@ class UringServer {
     std::uint32_t queues = 0;     // possible CPUs
     std::vector<int> cpus;        // those online: their queues have residents
     std::uint32_t entries = 0;    // of a queue
-    std::uint32_t residents = 0;  // of them, of an online CPU, …
-    std::uint32_t adopting = 0;   // … and how many more it may come to have
+    std::uint32_t residents = 0;  // of them, of an online CPU
+    std::uint32_t adopting = 0;   // how many more may come, of all CPUs
     std::uint32_t request_bytes = kUsualFuseRequestBytes;
     UringHelpers::Options helpers;
   };
@@ -108,11 +108,7 @@ class UringServer {
   std::vector<std::atomic<std::uint32_t>> idle_;  // residents, by queue
 
   Mutex mutex_;
-  struct Adopted {
-    std::vector<std::unique_ptr<UringResident>> residents;
-    std::vector<std::uint32_t> of_queue;
-  };
-  Adopted adopted_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<UringResident>> adopted_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace reel::client
