@@ -209,9 +209,13 @@ Machine* Cluster::AddMachine() {
   while (!mounted->has_value() && scheduler_.alive(host)) scheduler_.Sleep(kMs);
   if (!scheduler_.alive(host)) return nullptr;
   if (!**mounted) {
-    // A mount does not wait for LUNs that stay away: it fails, and somebody else mounts.
-    if (machine.fault_rates().cut &&
-        scheduler_.now() - began >= client::FirstRegistrationMs() * kMs) {
+    // A mount does not wait for LUNs that stay away, or come back as it gives up: it fails, and
+    // somebody else mounts.
+    constexpr Micros kAMoment = 2000 * kMs;
+    const bool away =
+        machine.fault_rates().cut || machine.fault_rates().cut_until + kAMoment > scheduler_.now();
+    const Micros waited = scheduler_.now() - began + kAMoment;
+    if (away && waited >= client::FirstRegistrationMs() * kMs) {
       CrashMachine(machine);
       return AddMachine();
     }
