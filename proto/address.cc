@@ -1,6 +1,7 @@
 #include "proto/address.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
@@ -29,6 +30,20 @@ absl::StatusOr<std::string> MdcAddress(std::string_view text_view) {
     return wrong;
   }
   return text;
+}
+
+absl::StatusOr<HostAndPort> SplitAddress(std::string_view address) {
+  const std::string text(address);
+  const std::size_t colon = text.rfind(':');
+  std::uint32_t port = 0;
+  if (colon == text.npos || colon == 0 || !absl::SimpleAtoi(text.substr(colon + 1), &port) ||
+      port > 65'535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", absl::CHexEscape(text.substr(0, 300)), "\" is not HOST:PORT"));
+  }
+  std::string host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return HostAndPort{std::move(host), static_cast<std::uint16_t>(port)};
 }
 
 bool IsLoopbackAddress(std::string_view address) {

@@ -25,5 +25,19 @@ TEST(Address, KnowsThisHost) {
   }
 }
 
+TEST(Address, IsTakenApart) {
+  const auto plain = SplitAddress("mdc1:7440");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(plain->host, "mdc1");
+  EXPECT_EQ(plain->port, 7440);
+  const auto six = SplitAddress("[::1]:0");
+  ASSERT_TRUE(six.ok()) << six.status();
+  EXPECT_EQ(six->host, "::1");
+  EXPECT_EQ(six->port, 0);
+  for (const char* bad : {"", "mdc1", ":7440", "mdc1:", "mdc1:x", "mdc1:65536"}) {
+    EXPECT_EQ(SplitAddress(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace reel

@@ -120,10 +120,7 @@ absl::StatusOr<Config::Volume> ReadVolume(const TomlNode& node, const std::strin
 }
 
 bool IsHostAndPort(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  std::uint32_t port = 0;
-  return colon != std::string::npos && colon != 0 && text.size() <= kMaxSeatAddressBytes &&
-         absl::SimpleAtoi(text.substr(colon + 1), &port) && port <= 65'535;
+  return text.size() <= kMaxSeatAddressBytes && SplitAddress(text).ok();
 }
 
 // Every address of this host: nothing that another host could connect to.

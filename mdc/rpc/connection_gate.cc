@@ -21,6 +21,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "proto/address.h"
 #include "spdlog/spdlog.h"
 #include "volume/base/env.h"
 
@@ -101,12 +102,11 @@ absl::StatusOr<std::unique_ptr<ConnectionGate>> ConnectionGate::Listen(const std
   options.most = std::min(options.most, (left - kOtherDescriptors) / 2);  // each has two
   options.most_unknown = std::min(options.most_unknown, options.most);
   auto gate = absl::WrapUnique(new ConnectionGate(options));
-  const std::size_t colon = address.rfind(':');
-  std::string host = address.substr(0, colon);
-  if (host.starts_with("[") && host.ends_with("]")) host = host.substr(1, host.size() - 2);
+  const absl::StatusOr<HostAndPort> place = SplitAddress(address);
+  if (!place.ok()) return absl::UnavailableError(place.status().message());
   gate->epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
   gate->stop_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
-  absl::Status status = gate->Bind(host, address.substr(colon + 1));
+  absl::Status status = gate->Bind(place->host, absl::StrCat(place->port));
   if (!status.ok()) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", status.message(),
                                                ": is another daemon using the address?"));

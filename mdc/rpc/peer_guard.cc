@@ -1,6 +1,5 @@
 #include "mdc/rpc/peer_guard.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,20 +47,11 @@ absl::StatusOr<TlsPeer> PeerGuard::Check(const grpc::AuthContext& context, TlsRo
 absl::Status PeerGuard::Check(const std::optional<TlsPeer>& peer, std::span<const TlsRole> roles,
                               std::string_view purpose) const {
   if (!tls()) return absl::OkStatus();
-  const std::string what(purpose);
-  std::string wanted;
-  for (const TlsRole role : roles)
-    absl::StrAppend(&wanted, wanted.empty() ? "" : " or ", std::string(RoleName(role)));
   if (!peer) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(what, " takes a certificate of this cluster with the role ", wanted,
-                     ", and none was shown"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        std::string(purpose), " takes a certificate of this cluster, and none was shown"));
   }
-  if (std::ranges::find(roles, peer->role) == roles.end()) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("the certificate of ", peer->name, " has the role ",
-                     std::string(RoleName(peer->role)), "; ", what, " takes ", wanted));
-  }
+  if (absl::Status s = RequireRole(*peer, roles, purpose); !s.ok()) return s;
   MutexLock lock(mutex_);
   return revocations_->Check(*peer);
 }

@@ -81,10 +81,6 @@ const Known* Find(std::string_view name) {
 
 }  // namespace
 
-bool KnowsCounter(std::string_view name) {
-  return Find(name) != nullptr;
-}
-
 void WriteCounters(const std::string& volume, const v1::StatReply& stat, MetricWriter& metrics) {
   for (const v1::StatReply::Counter& counter : stat.counters()) {
     const Known* const known = Find(counter.name());

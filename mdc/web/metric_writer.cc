@@ -8,11 +8,9 @@ namespace reel::mdc {
 
 prometheus::ClientMetric& MetricWriter::Add(std::string_view name, std::string_view help,
                                             prometheus::MetricType type, const Labels& labels) {
-  prometheus::MetricFamily& family = families_[std::string(name)];
-  family.name = name;
-  family.help = help;
-  family.type = type;
-  prometheus::ClientMetric& metric = family.metric.emplace_back();
+  const auto [place, is_new] = places_.try_emplace(std::string(name), families_.size());
+  if (is_new) families_.push_back({std::string(name), std::string(help), type, {}});
+  prometheus::ClientMetric& metric = families_[place->second].metric.emplace_back();
   for (const auto& [label, value] : labels) metric.label.push_back({std::string(label), value});
   return metric;
 }
@@ -43,10 +41,7 @@ void MetricWriter::Histogram(std::string_view name, std::string_view help, const
 }
 
 std::string MetricWriter::Text() const {
-  std::vector<prometheus::MetricFamily> families;
-  families.reserve(families_.size());
-  for (const auto& [name, family] : families_) families.push_back(family);
-  return prometheus::TextSerializer().Serialize(families);
+  return prometheus::TextSerializer().Serialize(families_);
 }
 
 }  // namespace reel::mdc

@@ -5,14 +5,15 @@
 // Threads: externally synchronised.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "prometheus/metric_family.h"
 
 namespace reel::mdc {
@@ -28,14 +29,15 @@ class MetricWriter {
   void Histogram(std::string_view name, std::string_view help, const Labels& labels,
                  std::span<const double> bounds, std::span<const std::uint64_t> counts, double sum);
 
-  // In the order of their names.
+  // In the order in which they came.
   std::string Text() const;
 
  private:
   prometheus::ClientMetric& Add(std::string_view name, std::string_view help,
                                 prometheus::MetricType type, const Labels& labels);
 
-  std::map<std::string, prometheus::MetricFamily, std::less<>> families_;
+  std::vector<prometheus::MetricFamily> families_;
+  absl::flat_hash_map<std::string, std::size_t> places_;  // there, by name
 };
 
 }  // namespace reel::mdc

@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "mdc/moves/job_table.h"
 #include "mdc/web/counter_metrics.h"
 
 namespace reel::mdc {
@@ -15,10 +16,10 @@ namespace {
 
 using Labels = MetricWriter::Labels;
 
-// "ALARM_SPACE_LOW" → "space_low".
-std::string Word(std::string_view name, std::string_view prefix) {
-  name.remove_prefix(prefix.size());
-  return absl::AsciiStrToLower(std::string(name));
+// "space_low".
+std::string WordOf(v1::AlarmKind kind) {
+  constexpr std::string_view kPrefix = "ALARM_";
+  return absl::AsciiStrToLower(v1::AlarmKind_Name(kind).substr(kPrefix.size()));
 }
 
 void WriteAlarms(const std::string& volume, const v1::ShowReply& show, MetricWriter& metrics) {
@@ -27,9 +28,7 @@ void WriteAlarms(const std::string& volume, const v1::ShowReply& show, MetricWri
   for (const int kind : show.alarm_kinds()) ++counts[kind];
   for (const auto& [kind, count] : counts) {
     metrics.Gauge("reelfs_alarms", "Alarms that are shown now, by what they are about.",
-                  {{"volume", volume},
-                   {"kind", Word(v1::AlarmKind_Name(static_cast<v1::AlarmKind>(kind)), "ALARM_")}},
-                  count);
+                  {{"volume", volume}, {"kind", WordOf(static_cast<v1::AlarmKind>(kind))}}, count);
   }
 }
 
@@ -172,7 +171,7 @@ void WriteJobs(const std::string& volume, const VolumeFacts& facts, MetricWriter
     const v1::JobRecord& record = job.record();
     const Labels labels{{"volume", volume},
                         {"number", absl::StrCat(job.job())},
-                        {"kind", Word(v1::JobKind_Name(record.kind()), "JOB_")}};
+                        {"kind", std::string(JobTable::KindWord(record.kind()))}};
     metrics.Gauge("reelfs_job_running", "1 while a job runs.", labels,
                   record.state() == v1::JOB_RUNNING ? 1 : 0);
     metrics.Gauge("reelfs_job_failed", "1 where a job has failed.", labels,

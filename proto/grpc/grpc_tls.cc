@@ -127,10 +127,8 @@ absl::StatusOr<TlsPeer> PeerWithRole(const grpc::AuthContext& context, TlsRole r
                                      std::string_view purpose) {
   auto peer = PeerOf(context);
   if (!peer.ok()) return absl::PermissionDeniedError(peer.status().message());
-  if (peer->role == role) return peer;
-  return absl::PermissionDeniedError(absl::StrCat(
-      "the certificate of ", peer->name, " has the role ", std::string(RoleName(peer->role)), "; ",
-      std::string(purpose), " takes one with the role ", std::string(RoleName(role))));
+  if (absl::Status s = RequireRole(*peer, {&role, 1}, purpose); !s.ok()) return s;
+  return peer;
 }
 
 }  // namespace reel

@@ -85,6 +85,17 @@ absl::StatusOr<TlsRole> ParseRole(std::string_view name) {
                    "\" is no role; it is mdc, client, admin or monitor"));
 }
 
+absl::Status RequireRole(const TlsPeer& peer, std::span<const TlsRole> roles,
+                         std::string_view purpose) {
+  if (std::ranges::find(roles, peer.role) != roles.end()) return absl::OkStatus();
+  std::string wanted;
+  for (const TlsRole role : roles)
+    absl::StrAppend(&wanted, wanted.empty() ? "" : " or ", std::string(RoleName(role)));
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the certificate of ", peer.name, " has the role ", std::string(RoleName(peer.role)), "; ",
+      std::string(purpose), " takes one with the role ", wanted));
+}
+
 absl::StatusOr<std::vector<OpensslPtr<X509>>> ParseCertificates(std::string_view pem) {
   ERR_clear_error();
   std::vector<OpensslPtr<X509>> certificates;

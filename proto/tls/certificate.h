@@ -14,6 +14,7 @@
 #include <openssl/x509v3.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,10 @@ absl::StatusOr<OpensslPtr<EVP_PKEY>> ParsePrivateKey(std::string_view pem);
 absl::StatusOr<TlsPeer> PeerOf(const X509& certificate);
 // Of the first certificate of a PEM text.
 absl::StatusOr<TlsPeer> PeerOf(std::string_view pem);
+
+// PERMISSION_DENIED: it has none of these roles. `purpose`: what takes one, for people.
+absl::Status RequireRole(const TlsPeer& peer, std::span<const TlsRole> roles,
+                         std::string_view purpose);
 
 // A certificate's number among those of its issuer, in hexadecimal.
 std::string SerialText(const ASN1_INTEGER& serial);

@@ -6,17 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cstdint>
 #include <deque>
 #include <exception>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
 #include "proto/address.h"
@@ -30,6 +26,7 @@ namespace reel {
 namespace {
 
 constexpr std::chrono::milliseconds kRetry{1'000};
+constexpr std::chrono::milliseconds kStopAgain{5};
 
 // So many connections at once, and so many that wait; then the listener waits, and with it who
 // connects.
@@ -145,24 +142,6 @@ class Listener final : public httplib::Server {
   const std::function<void(int socket)> converse_;
 };
 
-struct Address {
-  std::string host;
-  int port = 0;
-};
-
-absl::StatusOr<Address> Split(const std::string& listen) {
-  const std::size_t colon = listen.rfind(':');
-  std::uint32_t port = 0;
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(listen.substr(colon + 1), &port) || port > 65'535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", absl::CHexEscape(listen), "\" is not HOST:PORT"));
-  }
-  std::string host = listen.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return Address{std::move(host), static_cast<int>(port)};
-}
-
 class Server final : public HttpsServer {
  public:
   Server(std::shared_ptr<WatchedTls> tls, Pages pages)
@@ -173,7 +152,7 @@ class Server final : public HttpsServer {
   ~Server() override { Stop(); }
 
   absl::Status Listen(const std::string& listen) {
-    const auto address = Split(listen);
+    const auto address = SplitAddress(listen);
     if (!address.ok()) return address.status();
     SetUp();
     port_ = address->port;
@@ -191,16 +170,15 @@ class Server final : public HttpsServer {
   int port() const override { return port_; }
   void Stop() override {
     if (!thread_.joinable()) return;
+    connections_.End();
     {
       MutexLock lock(mutex_);
       stopping_ = true;
       changed_.NotifyAll();
-    }
-    connections_.End();
-    // (Before it runs, a stop would be forgotten.)
-    while (!ended_) {
-      listener_.stop();
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      while (!ended_) {  // (Before it runs, a stop would be forgotten.)
+        listener_.stop();
+        changed_.WaitFor(mutex_, kStopAgain);
+      }
     }
     thread_.Join();
   }
@@ -217,7 +195,9 @@ class Server final : public HttpsServer {
       if (IsStopping(kRetry)) break;
       bound = listener_.bind_to_port(host, port_);
     }
+    MutexLock lock(mutex_);
     ended_ = true;
+    changed_.NotifyAll();
   }
   bool IsStopping(std::chrono::milliseconds wait) {
     MutexLock lock(mutex_);
@@ -278,7 +258,7 @@ class Server final : public HttpsServer {
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::atomic<bool> ended_{false};
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // its thread
   Thread thread_;
 };
 

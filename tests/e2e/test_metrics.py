@@ -17,6 +17,11 @@ def webs(cluster):
     return {name: host["web"] for name, host in cluster.hosts().items() if "web" in host}
 
 
+def reeladm_pki(cluster, verb, *arguments):
+    done = cluster.tool("reeladm", "pki", verb, os.path.join(cluster.dir, "pki"), *arguments)
+    assert done.returncode == 0, done.stderr
+
+
 def certificate(cluster, name):
     pki = os.path.join(cluster.dir, "pki")
     return os.path.join(pki, f"{name}.crt"), os.path.join(pki, f"{name}.key")
@@ -64,9 +69,7 @@ def value(found, name, labels='{volume="reel"}'):
 def test_only_who_may_see_them_does(cluster):
     address = next(iter(webs(cluster).values()))
     pki = os.path.join(cluster.dir, "pki")
-    done = cluster.tool("reeladm", "pki", "issue", pki, "--name", "prometheus", "--role",
-                        "monitor")
-    assert done.returncode == 0, done.stderr
+    reeladm_pki(cluster, "issue", "--name", "prometheus", "--role", "monitor")
     for name in ("prometheus", "admin"):
         assert "reelfs_build_info" in page(address, context_of(cluster, name))
     code, why = refused(address, context_of(cluster))
@@ -84,14 +87,10 @@ def test_only_who_may_see_them_does(cluster):
 
 def test_a_revoked_certificate_sees_nothing(cluster):
     address = next(iter(webs(cluster).values()))
-    pki = os.path.join(cluster.dir, "pki")
-    done = cluster.tool("reeladm", "pki", "issue", pki, "--name", "former", "--role",
-                        "monitor")
-    assert done.returncode == 0, done.stderr
+    reeladm_pki(cluster, "issue", "--name", "former", "--role", "monitor")
     former = context_of(cluster, "former")
     assert "reelfs_build_info" in page(address, former)
-    done = cluster.tool("reeladm", "pki", "revoke", pki, "former")
-    assert done.returncode == 0, done.stderr
+    reeladm_pki(cluster, "revoke", "former")
     until(lambda: refused(address, former))
     assert refused(address, former)[0] == 403
 
