@@ -247,14 +247,17 @@ bool RequestQueue::Remove(const PendingCallPtr& call) {
   return false;
 }
 
-void RequestQueue::StreamLost() {
+std::vector<PendingCallPtr> RequestQueue::StreamLost() {
+  std::vector<PendingCallPtr> lost;
   Queue slotted, waiting, brief;
   for (auto& [id, call] : sent_) {
     if (call->early_number != 0) continue;  // the next session's epoch decides
+    if (Is(call->request, kOfStream)) {
+      lost.push_back(std::move(call));
+      continue;
+    }
     // A read that nobody waits for is not repeated.
-    const bool wanted = !Is(call->request, kOfStream) &&
-                        (!call->abandoned || call->on_done || Is(call->request, kMutation));
-    if (!wanted) continue;
+    if (call->abandoned && !call->on_done && !Is(call->request, kMutation)) continue;
     call->state = PendingCall::State::kQueued;
     const Queue& ready = ReadyQueueOf(*call);
     (&ready == &ready_slotted_ ? slotted
@@ -266,18 +269,24 @@ void RequestQueue::StreamLost() {
   sent_.clear();
   waiting_sent_ = brief_sent_ = 0;
   claimed_.clear();
-  std::erase_if(ready_brief_,
-                [](const PendingCallPtr& call) { return Is(call->request, kOfStream); });
+  for (Queue* ready : {&ready_waiting_, &ready_brief_}) {
+    std::erase_if(*ready, [&](const PendingCallPtr& call) {
+      if (!Is(call->request, kOfStream)) return false;
+      lost.push_back(call);
+      return true;
+    });
+  }
   std::erase_if(ready_slotted_, [](const PendingCallPtr& call) { return call->early_number != 0; });
   ready_slotted_.insert(ready_slotted_.begin(), slotted.begin(), slotted.end());
   ready_waiting_.insert(ready_waiting_.begin(), waiting.begin(), waiting.end());
   ready_brief_.insert(ready_brief_.begin(), brief.begin(), brief.end());
+  return lost;
 }
 
 std::vector<std::pair<PendingCallPtr, int>> RequestQueue::SessionOver() {
-  StreamLost();
-  early_.clear();
   std::vector<std::pair<PendingCallPtr, int>> doomed;
+  for (PendingCallPtr& call : StreamLost()) doomed.emplace_back(std::move(call), ECONNRESET);
+  early_.clear();
   const Queue slotted = std::exchange(ready_slotted_, {});
   const Queue without = std::exchange(ready_waiting_, {});
   const Queue brief = std::exchange(ready_brief_, {});

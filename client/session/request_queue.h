@@ -2,10 +2,10 @@
 //
 // A request waits for a slot (mutations, in their order), then for the stream, then for its reply.
 // After a lost stream the sent ones go again, first and in their order, but for what is about that
-// stream alone: reclaims, and returns of attribute tokens. When the session is over,
-// what was sent and changes the volume is given up (its outcome is unknown), and so is everything
-// that only meant something to that session (layouts, tokens, closes); the rest waits for the next
-// session. Bounded by its callers: one request per waiting thread, and one post per inode held.
+// stream alone: reclaims, returns of attribute tokens, reports. When the session is over, what was
+// sent and changes the volume is given up (its outcome is unknown), and so is everything that only
+// meant something to that session (layouts, tokens, closes); the rest waits for the next session.
+// Bounded by its callers: one request per waiting thread, and one post per inode held.
 //
 // What was answered early is done for its caller, but kept with its slot until it
 // is durable. In a new epoch it goes before everything else, in the order in which it was told.
@@ -110,7 +110,8 @@ class RequestQueue {
   // Takes back a request that was never sent; false when it was.
   bool Remove(const PendingCallPtr& call);
 
-  void StreamLost();
+  // Gives up what was about that stream alone, for which ECONNRESET is the answer.
+  [[nodiscard]] std::vector<PendingCallPtr> StreamLost();
   // Gives up what cannot outlive the session, each with the errno that its caller gets.
   std::vector<std::pair<PendingCallPtr, int>> SessionOver();
   void SessionBegins(std::uint32_t slots);

@@ -40,7 +40,7 @@ class EarlyRequestsTest : public testing::Test {
     EXPECT_EQ(queue_.NoteEarlyReply(reply), call);
   }
   void NewEpoch() {
-    queue_.StreamLost();
+    (void)queue_.StreamLost();
     queue_.Resumed(/*new_epoch=*/true);
     v1::Request reclaim;
     reclaim.mutable_reclaim();
@@ -95,7 +95,7 @@ TEST_F(EarlyRequestsTest, AReplayIsRepeatedWhenItsReplyIsLost) {
   NewEpoch();
   Sent();
   ReplyEarly(b, 20);  // of the new epoch, which goes on
-  queue_.StreamLost();
+  (void)queue_.StreamLost();
   queue_.Resumed(/*new_epoch=*/false);
   EXPECT_EQ(Sent(), Names{"a"});
   EXPECT_EQ(queue_.Answered(a->request.id()), a);
@@ -105,7 +105,7 @@ TEST_F(EarlyRequestsTest, NoReplayIsSentInTheSameEpoch) {
   const auto a = Add("a");
   Sent();
   ReplyEarly(a, 10);
-  queue_.StreamLost();
+  (void)queue_.StreamLost();
   queue_.Resumed(/*new_epoch=*/false);
   EXPECT_EQ(Sent(), Names{});
   queue_.Durable(10);
@@ -132,7 +132,7 @@ TEST_F(EarlyRequestsTest, ADelegatedRequestIsRepeatedUntilItIsAnswered) {
   queue_.Durable(1000);  // says nothing of what has no answer
   EXPECT_EQ(queue_.confirmed(), 0u);
   // The same epoch: first of all, as it was.
-  queue_.StreamLost();
+  (void)queue_.StreamLost();
   queue_.Resumed(/*new_epoch=*/false);
   EXPECT_TRUE(a->request.has_delegated());
   EXPECT_EQ(Sent(), (Names{"a", "b", "waits"}));
@@ -216,7 +216,7 @@ TEST(RequestQueueTest, AResumedSessionMayHaveFewerSlots) {
   };
   const std::vector<v1::Request> first = add(100);
   ASSERT_EQ(first.size(), 100u);
-  queue.StreamLost();
+  (void)queue.StreamLost();
   queue.LimitSlots(64);
   queue.Resumed(/*new_epoch=*/true);
   const std::vector<v1::Request> again = add(1);
@@ -267,7 +267,7 @@ TEST(RequestQueueTest, ClosesOfReclaimedFilesAreDropped) {
   close(6);
   EXPECT_EQ(queue.TakeFrame(0).requests_size(), 2);  // and no answer
   close(7);
-  queue.StreamLost();
+  (void)queue.StreamLost();
   queue.Resumed(/*new_epoch=*/true);
   for (const std::uint64_t inode : {5, 7, 8}) queue.Claims(inode);
   close(8);  // after it was claimed: it closes what the new epoch is told of

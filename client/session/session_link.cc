@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/session/registration.h"
 #include "client/session/session_impl.h"
@@ -58,9 +59,16 @@ void SessionImpl::ReceiveUntilLost() {
   }
   const absl::Status why = EndStream(*stream);
   events_.OnStreamLost();
+  std::vector<PendingCallPtr> lost;
+  {
+    MutexLock lock(mutex_);
+    lost = queue_.StreamLost();
+    link_.Drop();
+  }
+  for (const PendingCallPtr& call : lost) {
+    Complete(call, ErrnoStatus(ECONNRESET, "the stream to the controller was lost"));
+  }
   MutexLock lock(mutex_);
-  queue_.StreamLost();
-  link_.Drop();
   if (!phase_.ending() && !phase_.closing() && !evicted_) {
     spdlog::warn("volume {}: the controller is away ({}); reconnecting", options_.volume,
                  why.ok() ? "it ended the stream" : std::string(why.message()));

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <functional>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -407,15 +408,31 @@ TEST_F(SessionTest, AnotherVolumeInItsPlaceEndsNoSessionWhoseLeaseHolds) {
 // A token that is given back late would be one that was granted meanwhile.
 TEST(RequestQueueTest, ReturnsOfAttributeTokensDieWithTheirStream) {
   RequestQueue queue;
+  std::vector<PendingCallPtr> returns;
   for (const bool sent : {true, false}) {
     v1::Request request;
     request.mutable_attr_return()->add_inodes(1);
-    queue.Add(std::make_shared<PendingCall>(std::move(request)));
+    returns.push_back(std::make_shared<PendingCall>(std::move(request)));
+    queue.Add(returns.back());
     if (sent) queue.TakeFrame(0);
   }
   ASSERT_TRUE(queue.CanSend());
-  queue.StreamLost();
+  EXPECT_EQ(queue.StreamLost(), returns);
   EXPECT_FALSE(queue.CanSend());
+}
+
+// (A report of traffic that never ended was the last one of its mount.)
+TEST_F(SessionTest, WhatDiesWithItsStreamHasAnEnd) {
+  Connect();
+  mdc.HoldReplies(v1::Request::kTraffic);
+  std::promise<absl::Status> ended;
+  v1::Request request;
+  request.mutable_traffic();
+  session->Start(std::move(request), [&](const absl::StatusOr<v1::Reply>& reply) {
+    ended.set_value(reply.status());
+  });
+  mdc.DropStreams();
+  EXPECT_EQ(ErrnoOf(ended.get_future().get()), ECONNRESET);
 }
 
 // ---- recalls that cannot be answered ------------------------------------------------------------

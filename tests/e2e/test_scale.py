@@ -228,6 +228,7 @@ def test_a_file_of_many_extents(cluster, room, capsys):
     with capsys.disabled():
         print(f"\nscale: {EXTENTS} extents; CPU us per call with few and with many: {figures}; "
               f"reads of another client, one for every 10 extents at a time: {cold}")
+    # Some calls cost so little that a microsecond is more than how they differ.
     for what, (with_few, with_many) in figures.items():
-        assert with_many <= 1.5 * with_few, what
-    assert min(cold) <= 1.5 * figures["read"][0]
+        assert with_many <= 1.5 * with_few + 2, what
+    assert min(cold) <= 1.5 * figures["read"][0] + 2
