@@ -7,6 +7,7 @@
 #include "mdc/core/core.h"
 #include "mdc/store/store.h"
 #include "volume/format/label.h"
+#include "volume/format/reservation_key.h"
 
 namespace reel::sim {
 namespace {
@@ -146,10 +147,16 @@ absl::Status FormatOnce() {
 void RemakeVolume(const std::vector<std::unique_ptr<Disk>>& disks) {
   // mkfs begins with zeros: old descriptors, and an old arbitration block.
   const std::vector<std::byte> zeros(kReservedBytes);
+  const std::uint64_t key =
+      MakeControllerKey(Describe(/*remade=*/true, Shape::kOnePool).volume, Epoch(0), 1);
   for (std::size_t i = 0; i < disks.size(); ++i) {
+    if (disks[i]->reserves()) {
+      const int path = disks[i]->NewConnection();
+      disks[i]->keys() = {.registered = {{path, key}}, .holder = key, .holder_connection = path};
+      disks[i]->Reset();
+    }
     disks[i]->Write(Disk::kControllers, 0, zeros.data(), zeros.size());
     g_remade[i]->CopyTo(*disks[i]);
-    disks[i]->keys() = {};
   }
 }
 

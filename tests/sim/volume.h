@@ -23,8 +23,8 @@ absl::Status FormatOnce();
 // Disks of that volume's content, for the one history of this process.
 std::vector<std::unique_ptr<Disk>> FormattedDisks(Shape shape, bool reservations);
 
-// Another volume of the same name over the one that is there, as mkfs.reelfs --force leaves it; no
-// reservation is left.
+// Another volume of the same name over the one that is there, as mkfs.reelfs --force leaves it:
+// LUNs with reservations are reserved by its key.
 void RemakeVolume(const std::vector<std::unique_ptr<Disk>>& disks);
 
 // The volume of one pool on paths of host 0, without scanning for it; `remade`: the one that

@@ -6,15 +6,17 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/core/core.h"
 #include "mdc/store/store.h"
+#include "tools/mkfs/lun_claim.h"
 #include "volume/format/label.h"
 #include "volume/format/lun_scan.h"
 
 namespace reel::tools {
 namespace {
 
-// One LUN with the label that it gets in the end.
+// One LUN: what it was picked for, and the label that it gets in the end.
 struct Place {
   Lun* lun = nullptr;
+  NewLun before;
   Label label;
 };
 
@@ -52,9 +54,8 @@ absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<Picked
   for (std::uint32_t pool = 0; pool < luns.size(); ++pool) {
     for (std::uint32_t position = 0; position < luns[pool].size(); ++position) {
       PickedLun& picked = luns[pool][position];
-      if (absl::Status status = PrepareNewLun(*picked.lun, picked.AsNew()); !status.ok())
-        return status;
       places.push_back({picked.lun.get(),
+                        picked.AsNew(),
                         {.lun = picked.facts.uuid,
                          .name = picked.facts.name,
                          .volume = geometry.descriptor.volume,
@@ -65,6 +66,11 @@ absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<Picked
                          .size_bytes = picked.lun->size_bytes()}});
       volume.luns.push_back(std::move(picked.lun));
     }
+  }
+  LunClaim claim(volume);
+  if (absl::Status status = claim.Take(); !status.ok()) return status;
+  for (const Place& place : places) {
+    if (absl::Status status = PrepareNewLun(*place.lun, place.before); !status.ok()) return status;
   }
   if (absl::Status status = MakeStore(geometry, volume, now, small_files); !status.ok()) {
     return status;
@@ -77,8 +83,10 @@ absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<Picked
     return WriteDescriptor(*place.lun, geometry.descriptor);
   });
   if (!status.ok()) return status;
-  return ForEach(places, seat,
-                 [](const Place& place) { return WriteLabel(*place.lun, place.label); });
+  status =
+      ForEach(places, seat, [](const Place& place) { return WriteLabel(*place.lun, place.label); });
+  if (status.ok()) claim.Keep();
+  return status;
 }
 
 }  // namespace reel::tools

@@ -3,6 +3,7 @@
 // The order is chosen so that a crash at any instant leaves either no volume or the whole one. A
 // volume exists when its seat LUN's label names it and the seat's descriptor is valid
 // (volume/format/lun_scan.h), so the seat's label is the last thing written:
+// LUNs with reservations are claimed before (tools/mkfs/lun_claim.h), and left so.
 //   1. Reserved areas are cleared of what was there, and LUNs without a label get one of no volume.
 //   2. The metadata store is made, and synced.
 //   3. The descriptor: on all other LUNs, then on the seat.

@@ -9,6 +9,7 @@
 
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "mdc/check/checker.h"
@@ -17,6 +18,7 @@
 #include "volume/format/label.h"
 #include "volume/lun/borrowed_lun.h"
 #include "volume/testing/faulty_lun.h"
+#include "volume/testing/shared_lun.h"
 #include "volume/testing/temporary_image.h"
 
 namespace reel::tools {
@@ -32,23 +34,27 @@ struct Countdown {
 
 class StoppingLun final : public Lun {
  public:
-  StoppingLun(Lun& lun, Countdown& countdown) : lun_(lun), countdown_(countdown) {}
+  StoppingLun(std::unique_ptr<Lun> lun, Countdown& countdown)
+      : lun_(std::move(lun)), countdown_(countdown) {}
 
-  const std::string& name() const override { return lun_.name(); }
-  std::uint64_t size_bytes() const override { return lun_.size_bytes(); }
-  std::uint32_t logical_block_bytes() const override { return lun_.logical_block_bytes(); }
+  const std::string& name() const override { return lun_->name(); }
+  std::uint64_t size_bytes() const override { return lun_->size_bytes(); }
+  std::uint32_t logical_block_bytes() const override { return lun_->logical_block_bytes(); }
+  Reservations* reservations() const override { return lun_->reservations(); }
   void Start(LunRequest& request) override {
     if (request.kind == LunRequest::Kind::kWrite && Stopped()) {
       request.Complete(absl::AbortedError("stopped"));
     } else {
-      lun_.Start(request);
+      lun_->Start(request);
     }
   }
-  absl::Status Flush() override { return Stopped() ? absl::AbortedError("stopped") : lun_.Flush(); }
-  absl::Status Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) override {
-    return Stopped() ? absl::AbortedError("stopped") : lun_.Discard(offset_bytes, length_bytes);
+  absl::Status Flush() override {
+    return Stopped() ? absl::AbortedError("stopped") : lun_->Flush();
   }
-  absl::Status ClaimForThisProcess() override { return lun_.ClaimForThisProcess(); }
+  absl::Status Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) override {
+    return Stopped() ? absl::AbortedError("stopped") : lun_->Discard(offset_bytes, length_bytes);
+  }
+  absl::Status ClaimForThisProcess() override { return lun_->ClaimForThisProcess(); }
 
  private:
   bool Stopped() {
@@ -56,7 +62,7 @@ class StoppingLun final : public Lun {
     return countdown_.Stopped();
   }
   static inline Mutex mutex_;  // RocksDB writes from threads of its own
-  Lun& lun_;
+  const std::unique_ptr<Lun> lun_;
   Countdown& countdown_;
 };
 
@@ -82,10 +88,12 @@ class MakeVolumeTest : public ::testing::Test {
 
   // New LUNs, without a label.
   void PowerOn() {
+    shared_.clear();
     media_.clear();
     for (const char* name : {"a", "b"}) {
       media_.push_back(
           std::make_unique<FaultyLun>(FaultyLun::Options{.name = name, .size_bytes = kLunBytes}));
+      shared_.push_back(std::make_unique<SharedLun>(*media_.back()));
     }
   }
 
@@ -94,14 +102,15 @@ class MakeVolumeTest : public ::testing::Test {
     Countdown countdown{steps};
     std::vector<std::vector<PickedLun>> picked;
     std::vector<std::vector<LunFacts>> facts;
-    for (const auto& medium : media_) {
+    for (std::size_t i = 0; i < media_.size(); ++i) {
+      const auto& medium = media_[i];
       PickedLun lun;
       lun.facts = {.uuid = Uuid::Random(),
                    .name = medium->name(),
                    .path = medium->name(),
                    .size_bytes = medium->size_bytes(),
                    .logical_block_bytes = 4096};
-      lun.lun = std::make_unique<StoppingLun>(*medium, countdown);
+      lun.lun = std::make_unique<StoppingLun>(shared_[i]->NewPath("mkfs"), countdown);
       lun.start_over = true;
       facts.push_back({lun.facts});
       picked.emplace_back().push_back(std::move(lun));
@@ -165,6 +174,7 @@ class MakeVolumeTest : public ::testing::Test {
 
   VolumeDescription description_;
   std::vector<std::unique_ptr<FaultyLun>> media_;
+  std::vector<std::unique_ptr<SharedLun>> shared_;
   std::vector<std::unique_ptr<TemporaryImage>> images_;
   std::vector<std::string> paths_;
   std::uint64_t steps_taken_ = 0;
@@ -176,6 +186,7 @@ TEST_F(MakeVolumeTest, AMadeVolumeIsFoundWhole) {
   const auto descriptor = Find();
   ASSERT_TRUE(descriptor.ok()) << descriptor.status();
   ExpectWhole(*descriptor);
+  for (const auto& lun : shared_) EXPECT_NE(lun->Holder(), 0u) << "until a controller takes it";
 }
 
 TEST_F(MakeVolumeTest, StoppedAtAnyStepThereIsNoVolumeOrAWholeOne) {
@@ -201,10 +212,10 @@ TEST_F(MakeVolumeTest, StoppedAtAnyStepThereIsNoVolumeOrAWholeOne) {
 }
 
 TEST_F(MakeVolumeTest, AFullyWrittenVolumeCanBeReplaced) {
-  ASSERT_TRUE(Make(std::numeric_limits<std::uint64_t>::max()).ok());
+  ASSERT_EQ(Make(std::numeric_limits<std::uint64_t>::max()), absl::OkStatus());
   const auto first = Find();
   ASSERT_TRUE(first.ok()) << first.status();
-  ASSERT_TRUE(Make(std::numeric_limits<std::uint64_t>::max()).ok());
+  ASSERT_EQ(Make(std::numeric_limits<std::uint64_t>::max()), absl::OkStatus());
   const auto second = Find();
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_NE(first->volume, second->volume);

@@ -144,7 +144,8 @@ class SharedLun::Path final : public Lun {
 
 std::unique_ptr<Lun> SharedLun::NewPath(const std::string& host) {
   MutexLock lock(mutex_);
-  paths_[host] = {};
+  const Nexus before = std::exchange(paths_[host], {});
+  if (before.key != 0) left_over_.push_back(before.key);
   return std::make_unique<Path>(*this, host, "");
 }
 
