@@ -428,9 +428,8 @@ TEST_F(SessionTest, WhatDiesWithItsStreamHasAnEnd) {
   std::promise<absl::Status> ended;
   v1::Request request;
   request.mutable_traffic();
-  session->Start(std::move(request), [&](const absl::StatusOr<v1::Reply>& reply) {
-    ended.set_value(reply.status());
-  });
+  session->Start(std::move(request),
+                 [&](const absl::StatusOr<v1::Reply>& reply) { ended.set_value(reply.status()); });
   mdc.DropStreams();
   EXPECT_EQ(ErrnoOf(ended.get_future().get()), ECONNRESET);
 }
