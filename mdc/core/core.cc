@@ -117,6 +117,7 @@ absl::Status CoreImpl::Begin() {
   spdlog::info("volume {}: epoch {}, {} sessions to reclaim, {} orphans", descriptor_.name,
                term_.epoch.value(), grace_.sessions(), work_.orphans.size());
   allocator_->SetGrace(grace_.on());
+  term_.loaded_ms = clock_.NowMs();
   if (!grace_.on()) OnGraceOver();
   return absl::OkStatus();
 }
@@ -382,6 +383,11 @@ void CoreImpl::Describe(v1::StatReply& reply) const {
   reply.set_epoch(term_.epoch.value());
   reply.set_sequence(term_.VolumeSequence(outbox_.queue.durable()).value());
   reply.set_uptime_ms(clock_.NowMs() - term_.started_ms);
+  if (term_.serving_ms != 0) {
+    v1::StatReply::Phase& reclaims = *reply.add_takeover();
+    reclaims.set_name("reclaims");
+    reclaims.set_ms(term_.serving_ms - term_.loaded_ms);
+  }
   const auto add = [&](std::string name, std::uint64_t value) {
     v1::StatReply::Counter& counter = *reply.add_counters();
     counter.set_name(std::move(name));

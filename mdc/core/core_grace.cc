@@ -86,6 +86,7 @@ std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
 
 void CoreImpl::OnGraceOver() {
   spdlog::info("volume {}: serving in epoch {}", descriptor_.name, term_.epoch.value());
+  term_.serving_ms = clock_.NowMs();
   allocator_->SetGrace(false);
   ApplyClosed();
   work_.orphans.QueueAll();

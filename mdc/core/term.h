@@ -17,6 +17,8 @@ struct Term {
   Epoch epoch;
   std::uint64_t sequence_base = 0;
   std::uint64_t started_ms = 0;
+  std::uint64_t loaded_ms = 0;        // all that it keeps in memory is there
+  std::uint64_t serving_ms = 0;       // all have claimed what they hold; 0: not yet
   std::uint64_t directory_moves = 0;  // directories that have got another parent in it
 
   Sequence VolumeSequence(Sequence sequence) const { return sequence + sequence_base; }

@@ -21,18 +21,16 @@ std::optional<OperationTimes::Took> OperationTimes::Answered(StreamId stream,
   if (begun == under_way->second.end()) return std::nullopt;
   const Took took{begun->second.op, now_us - std::min(now_us, begun->second.at_us)};
   under_way->second.erase(begun);
-  Times& times = times_[static_cast<std::size_t>(took.op) % times_.size()];
-  times.sum_us += took.us;
-  const auto bound = std::lower_bound(kBoundsUs.begin(), kBoundsUs.end(), took.us);
-  ++times.counts[static_cast<std::size_t>(bound - kBoundsUs.begin())];
+  times_[static_cast<std::size_t>(took.op) % times_.size()].Add(took.us);
   return took;
 }
 
 void OperationTimes::Describe(v1::StatReply& reply) const {
-  reply.mutable_bounds_us()->Assign(kBoundsUs.begin(), kBoundsUs.end());
+  reply.mutable_bounds_us()->Assign(TimeHistogram::kBoundsUs.begin(),
+                                    TimeHistogram::kBoundsUs.end());
   for (std::size_t i = 0; i < times_.size(); ++i) {
-    const Times& times = times_[i];
-    if (std::ranges::all_of(times.counts, [](std::uint64_t count) { return count == 0; })) continue;
+    const TimeHistogram& times = times_[i];
+    if (times.empty()) continue;
     v1::StatReply::Times& told = *reply.add_times();
     told.set_operation(NameOf(static_cast<v1::Request::OpCase>(i)));
     told.set_sum_us(times.sum_us);

@@ -14,17 +14,13 @@
 #include "mdc/base/ids.h"
 #include "proto/admin.pb.h"
 #include "proto/mdc.pb.h"
+#include "volume/base/time_histogram.h"
 
 namespace reel::mdc {
 
 class OperationTimes {
  public:
   static constexpr std::size_t kMostUnderWay = 65'536;
-  // Where one bucket ends and the next one begins.
-  static constexpr std::array<std::uint64_t, 16> kBoundsUs = {
-      50,     100,    200,     500,     1'000,   2'000,     5'000,     10'000,
-      20'000, 50'000, 100'000, 200'000, 500'000, 1'000'000, 3'000'000, 10'000'000};
-
   struct Took {
     v1::Request::OpCase op;
     std::uint64_t us;
@@ -42,12 +38,8 @@ class OperationTimes {
     v1::Request::OpCase op;
     std::uint64_t at_us;
   };
-  struct Times {
-    std::uint64_t sum_us = 0;
-    std::array<std::uint64_t, kBoundsUs.size() + 1> counts{};
-  };
   absl::flat_hash_map<StreamId, absl::flat_hash_map<std::uint64_t, Begun>> under_way_;  // by id
-  std::array<Times, 64> times_{};  // by v1::Request::OpCase
+  std::array<TimeHistogram, 64> times_{};  // by v1::Request::OpCase
 };
 
 }  // namespace reel::mdc

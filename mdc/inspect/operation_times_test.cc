@@ -54,8 +54,8 @@ TEST_F(OperationTimesTest, EachRequestIsCountedOnceInItsBucket) {
 
 TEST_F(OperationTimesTest, WhatTakesLongerThanAllBoundsIsCountedLast) {
   Arrive(kFirst, 7, 0);
-  EXPECT_TRUE(Answer(kFirst, 7, OperationTimes::kBoundsUs.back() + 1));
-  EXPECT_EQ(Told().times(0).counts(OperationTimes::kBoundsUs.size()), 1u);
+  EXPECT_TRUE(Answer(kFirst, 7, TimeHistogram::kBoundsUs.back() + 1));
+  EXPECT_EQ(Told().times(0).counts(TimeHistogram::kBoundsUs.size()), 1u);
 }
 
 TEST_F(OperationTimesTest, AStreamThatEndedIsAnsweredNoMore) {

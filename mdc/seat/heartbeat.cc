@@ -74,15 +74,21 @@ void Heartbeat::AnswerOrders(const ArbitrationResult& result) {
 // One that ends in time, but barely. (One that does not ends the process.)
 void Heartbeat::NoteBeat(std::uint64_t began_ms) {
   const std::uint64_t now_ms = clock_.NowMs(), took_ms = now_ms - began_ms;
-  if (took_ms <= SlowBeatMs(seat_.options().seat_ms)) return;
   {
     MutexLock lock(mutex_);
+    beats_.Add(took_ms * 1000);
+    if (took_ms <= SlowBeatMs(seat_.options().seat_ms)) return;
     const bool first = slow_beat_ms_ == 0 || now_ms - slow_at_ms_ >= SlowBeatShownMs();
     slow_at_ms_ = now_ms;
     if (!first && took_ms <= slow_beat_ms_) return;
     slow_beat_ms_ = took_ms;
   }
   spdlog::warn("{}", SlowBeat());
+}
+
+TimeHistogram Heartbeat::Beats() const {
+  MutexLock lock(mutex_);
+  return beats_;
 }
 
 std::string Heartbeat::SlowBeat() const {

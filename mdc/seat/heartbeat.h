@@ -15,6 +15,7 @@
 #include "mdc/seat/seat_lun.h"
 #include "volume/base/mutex.h"
 #include "volume/base/thread.h"
+#include "volume/base/time_histogram.h"
 
 namespace reel::mdc {
 
@@ -50,6 +51,8 @@ class Heartbeat {
   void Hasten();
   // That a beat took long lately, and what to do; empty: none did.
   std::string SlowBeat() const;
+  // How long they took, in whole milliseconds.
+  TimeHistogram Beats() const;
   // Applies `change` to the seat before the next beat, which is due at once. `done` runs on this
   // thread when such a beat is durable; not OK: it will never be.
   void Change(std::function<void(Seat&)> change, std::function<void(const absl::Status&)> done);
@@ -80,6 +83,7 @@ class Heartbeat {
   CondVar changed_;
   std::uint64_t slow_beat_ms_ ABSL_GUARDED_BY(mutex_) = 0;  // the slowest of those lately
   std::uint64_t slow_at_ms_ ABSL_GUARDED_BY(mutex_) = 0;    // when one was
+  TimeHistogram beats_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Order> orders_ ABSL_GUARDED_BY(mutex_);
   Thread thread_;

@@ -117,6 +117,20 @@ TEST_F(HeartbeatTest, BeatsFollowTheClockWhileTheCoreMoves) {
   }
 }
 
+TEST_F(HeartbeatTest, ItIsKnownHowLongBeatsTook) {
+  port_.on_write = [this] { clock_.now_ms += 7; };
+  Heartbeat heartbeat(seat_, clock_, {});
+  for (int beat = 2; beat < 5; ++beat) {
+    clock_.now_ms += BeatIntervalMs(60);
+    heartbeat.Progress();
+    port_.AwaitWrites(beat);
+  }
+  heartbeat.Stop();
+  const TimeHistogram beats = heartbeat.Beats();
+  EXPECT_GE(beats.counts[TimeHistogram::BucketOf(7'000)], 3U);
+  EXPECT_GE(beats.sum_us, 21'000U);
+}
+
 TEST_F(HeartbeatTest, AControllerThatIsWatchedBeatsOftener) {
   Heartbeat heartbeat(seat_, clock_, {});
   heartbeat.Progress();

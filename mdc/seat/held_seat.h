@@ -47,6 +47,7 @@ class HeldSeat {
   void AllowAlways() { heartbeat_->AllowAlways(); }
   // As Heartbeat has it.
   std::string SlowBeat() const { return heartbeat_->SlowBeat(); }
+  TimeHistogram Beats() const { return heartbeat_->Beats(); }
   // As it was when it was taken.
   bool maintenance() const { return maintenance_; }
   Epoch epoch() const { return seat_.epoch(); }

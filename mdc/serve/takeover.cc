@@ -110,6 +110,7 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Serve(const VolumeServerOptions& o
   HeldSeat& held = *serving.seat;
   absl::Status status = serving.fencer->Take(held.epoch(), &won.quarantine_ms);
   phases.Ended("fences");
+  serving.parts = phases.parts();
   if (status.ok()) {
     WaitOut(options.volume, won.quarantine_ms);
     status = CheckLuns(*serving.volume);  // again: from here on they are written to
@@ -163,11 +164,12 @@ Takeover TakeOver(Contest& contest, const VolumeServerOptions& options, const Se
                   const Clock& clock) {
   const auto failed = [](const absl::Status& status) { return Takeover{.status = status}; };
   PhaseTimes phases(clock);
+  const WallTime began = clock.WallNow();
   if (absl::Status s = Refresh(*contest.volume, options); !s.ok()) return failed(s);
   const auto written = WrittenEpoch(*contest.volume);
   if (!written.ok()) return failed(written.status());
   const Epoch epoch = NextEpoch(contest, *written);
-  phases.Ended("LUNs");
+  phases.Ended("luns");
   auto won = WinSeat(contest, epoch, seat, EventsOf(options), clock);
   if (!won.ok()) return failed(won.status());
   phases.Ended("seat");
@@ -175,7 +177,8 @@ Takeover TakeOver(Contest& contest, const VolumeServerOptions& options, const Se
   ServingSeat serving{.volume = std::move(contest.volume),
                       .fencer = std::move(won->fencer),
                       .seat = std::move(won->seat),
-                      .answers_over_ms = won->answers_over_ms};
+                      .answers_over_ms = won->answers_over_ms,
+                      .began = began};
   auto server = Serve(options, std::move(serving), *won, clock, phases);
   if (!server.ok()) return {.status = server.status(), .won = true};
   spdlog::info("volume {}: taken over: {}", options.volume, phases.Text());

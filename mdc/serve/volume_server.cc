@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "mdc/base/alarm.h"
-#include "mdc/base/phase_times.h"
+#include "proto/convert.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::mdc {
@@ -45,6 +46,7 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> VolumeServer::Open(VolumeServerOpt
   auto server = absl::WrapUnique(new VolumeServer(std::move(options), clock));
   server->maps_ = std::make_unique<VolumeMaps>(std::move(serving.volume));
   server->seat_ = std::move(serving.seat);
+  server->taken_over_ = {serving.began, std::move(serving.parts)};
   if (absl::Status s = server->OpenStore(std::move(serving.fencer), serving.answers_over_ms);
       !s.ok()) {
     server->lun_work_ = {};
@@ -95,6 +97,8 @@ absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer,
   absl::Status swept = StartFencing(std::move(fencer));
   phases.Ended("keys");
   spdlog::info("volume {}: open in {}", options_.volume, phases.Text());
+  auto& parts = taken_over_.parts;
+  parts.insert(parts.end(), phases.parts().begin(), phases.parts().end());
   return swept;
 }
 
@@ -271,7 +275,11 @@ void VolumeServer::Complete(v1::StatReply& reply) const {
     counter.set_name(std::move(name));
     counter.set_value(value);
   };
+  DescribeTakeover(reply);
   streams_.times.Describe(reply);
+  const TimeHistogram beats = seat_->Beats();
+  reply.mutable_beats()->set_sum_us(beats.sum_us);
+  reply.mutable_beats()->mutable_counts()->Assign(beats.counts.begin(), beats.counts.end());
   add("commit.syncs", workers_.commits());
   add("wire.bytes_in", wire_.bytes_in);
   add("wire.bytes_out", wire_.bytes_out);
@@ -282,6 +290,18 @@ void VolumeServer::Complete(v1::StatReply& reply) const {
   }
   std::sort(reply.mutable_counters()->begin(), reply.mutable_counters()->end(),
             [](const auto& a, const auto& b) { return a.name() < b.name(); });
+}
+
+// What the core says of it comes last.
+void VolumeServer::DescribeTakeover(v1::StatReply& reply) const {
+  *reply.mutable_taken_over() = ToProto(taken_over_.began);
+  const auto of_core = std::exchange(*reply.mutable_takeover(), {});
+  for (const PhaseTimes::Part& part : taken_over_.parts) {
+    v1::StatReply::Phase& phase = *reply.add_takeover();
+    phase.set_name(part.what);
+    phase.set_ms(part.ms);
+  }
+  reply.mutable_takeover()->MergeFrom(of_core);
 }
 
 void VolumeServer::LookUp(std::function<void(FileLookup&)> look, std::function<void()> otherwise) {

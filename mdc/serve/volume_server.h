@@ -31,6 +31,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "mdc/base/phase_times.h"
 #include "mdc/core/core.h"
 #include "mdc/fence/fence_thread.h"
 #include "mdc/inspect/file_lookup.h"
@@ -99,6 +100,9 @@ struct ServingSeat {
   // Before that time the holder before may still answer by what it reads in the store's files: none
   // is changed.
   std::uint64_t answers_over_ms = 0;
+  // How it was come by so far, and since when.
+  WallTime began{};
+  std::vector<PhaseTimes::Part> parts{};
 };
 
 class VolumeServer {
@@ -220,6 +224,7 @@ class VolumeServer {
   absl::Status StartFencing(std::unique_ptr<Fencer> fencer);
   void DescribeStore(v1::ShowReply& reply) const;
   void DescribeFencing(v1::ShowReply& reply) const;
+  void DescribeTakeover(v1::StatReply& reply) const;
 
   void Queue(Event event) { (void)Queue(std::move(event), /*when_stopping=*/true); }
   // False: it is dropped, as the server is stopping.
@@ -269,8 +274,14 @@ class VolumeServer {
   };
   std::shared_ptr<const LunWatches> watches() const;
 
+  struct TakenOver {
+    WallTime began;
+    std::vector<PhaseTimes::Part> parts;
+  };
+
   VolumeServerOptions options_;
   const Clock& clock_;
+  TakenOver taken_over_;
   std::unique_ptr<VolumeMaps> maps_;
   Watched watched_;  // it ends late: what does not answer is waited for
   std::unique_ptr<HeldSeat> seat_;

@@ -154,9 +154,32 @@ void WriteSessions(const std::string& volume, const v1::WhoReply& who, MetricWri
   }
 }
 
-void WriteTimes(const std::string& volume, const v1::StatReply& stat, MetricWriter& metrics) {
+std::vector<double> BoundsOf(const v1::StatReply& stat) {
   std::vector<double> bounds;
   for (const std::uint64_t us : stat.bounds_us()) bounds.push_back(static_cast<double>(us) / 1e6);
+  return bounds;
+}
+
+// How the controller took the volume over, and how its beats on the seat LUN do.
+void WriteSeat(const std::string& volume, const v1::StatReply& stat, MetricWriter& metrics) {
+  const Labels labels{{"volume", volume}};
+  metrics.Gauge("reelfs_takeover_timestamp_seconds",
+                "When this controller began to take the volume over.", labels,
+                static_cast<double>(stat.taken_over().seconds()));
+  for (const v1::StatReply::Phase& phase : stat.takeover()) {
+    metrics.Gauge("reelfs_takeover_phase_seconds", "How long the parts of the takeover took.",
+                  {{"volume", volume}, {"phase", phase.name()}},
+                  static_cast<double>(phase.ms()) / 1000);
+  }
+  const std::vector<std::uint64_t> counts(stat.beats().counts().begin(),
+                                          stat.beats().counts().end());
+  metrics.Histogram("reelfs_seat_beat_duration_seconds", "How long beats on the seat LUN took.",
+                    labels, BoundsOf(stat), counts,
+                    static_cast<double>(stat.beats().sum_us()) / 1e6);
+}
+
+void WriteTimes(const std::string& volume, const v1::StatReply& stat, MetricWriter& metrics) {
+  const std::vector<double> bounds = BoundsOf(stat);
   for (const v1::StatReply::Times& times : stat.times()) {
     const std::vector<std::uint64_t> counts(times.counts().begin(), times.counts().end());
     metrics.Histogram("reelfs_request_duration_seconds",
@@ -239,6 +262,7 @@ void WriteVolume(const std::string& volume, const VolumeFacts& facts, MetricWrit
   WriteFree(volume, facts.free, metrics);
   WriteSessions(volume, facts.who, metrics);
   WriteCounters(volume, facts.stat, metrics);
+  WriteSeat(volume, facts.stat, metrics);
   WriteTimes(volume, facts.stat, metrics);
   WriteJobs(volume, facts, metrics);
   WriteQuotas(volume, facts, metrics);

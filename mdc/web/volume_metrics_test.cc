@@ -54,6 +54,21 @@ TEST(VolumeMetricsTest, OfAHostsSessionsTheYoungestCounts) {
                     Not(HasSubstr(std::string(kOpens) + "8"))));
 }
 
+TEST(VolumeMetricsTest, ATakeoverIsToldByItsParts) {
+  VolumeFacts facts;
+  facts.stat.mutable_taken_over()->set_seconds(1'700'000'000);
+  v1::StatReply::Phase& phase = *facts.stat.add_takeover();
+  phase.set_name("fences");
+  phase.set_ms(250);
+  facts.stat.add_bounds_us(1000);
+  for (const std::uint64_t count : {4, 1}) facts.stat.mutable_beats()->add_counts(count);
+  EXPECT_THAT(
+      TextOf(facts),
+      AllOf(HasSubstr("reelfs_takeover_timestamp_seconds{volume=\"reel\"} 1700000000"),
+            HasSubstr("reelfs_takeover_phase_seconds{volume=\"reel\",phase=\"fences\"} 0.25"),
+            HasSubstr("reelfs_seat_beat_duration_seconds_count{volume=\"reel\"} 5")));
+}
+
 TEST(VolumeMetricsTest, BucketsCountAllThatWasNoLonger) {
   VolumeFacts facts;
   for (const std::uint64_t bound : {100, 1000}) facts.stat.add_bounds_us(bound);
