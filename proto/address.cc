@@ -54,4 +54,18 @@ bool IsLoopbackAddress(std::string_view address) {
          std::all_of(host.begin(), host.end(), digit_or_dot);
 }
 
+absl::Status ValidateListenAddress(const std::string& key, const std::string& listen, bool tls) {
+  if (!SplitAddress(listen).ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, " = \"", absl::CHexEscape(listen), "\" is not HOST:PORT"));
+  }
+  if (!tls && !IsLoopbackAddress(listen)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        key, " = \"", absl::CHexEscape(listen),
+        "\": without TLS anybody on the network could read, change and administer the volumes, so "
+        "only loopback addresses are served; set tls_ca, tls_cert and tls_key, or use 127.0.0.1"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace reel

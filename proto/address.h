@@ -26,4 +26,8 @@ absl::StatusOr<HostAndPort> SplitAddress(std::string_view address);
 // Whether HOST:PORT names this host only: 127.0.0.0/8 written out, localhost, [::1].
 bool IsLoopbackAddress(std::string_view address);
 
+// Splits HOST:PORT; without TLS, checks that the host is a loopback address.
+// INVALID_ARGUMENT: `key` = …, and what is wrong with it.
+absl::Status ValidateListenAddress(const std::string& key, const std::string& listen, bool tls);
+
 }  // namespace reel

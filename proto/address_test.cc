@@ -39,5 +39,18 @@ TEST(Address, IsTakenApart) {
   }
 }
 
+TEST(ListenAddress, OnlyLoopbackWithoutTls) {
+  for (const char* good : {"127.0.0.1:7440", "127.3.2.1:0", "localhost:1", "[::1]:65535"}) {
+    EXPECT_TRUE(ValidateListenAddress("listen", good, false).ok()) << good;
+  }
+  for (const char* bad : {"0.0.0.0:1", "10.0.0.1:7440", "host:1", "127.0.0.1", ":1", "[::]:1",
+                          "127.0.0.1:99999", "127.0.0.1.evil:1", "127.1:1", ""}) {
+    EXPECT_FALSE(ValidateListenAddress("listen", bad, false).ok()) << bad;
+  }
+  const absl::Status refused = ValidateListenAddress("listen", "10.0.0.1:1", false);
+  EXPECT_NE(std::string(refused.message()).find("TLS"), std::string::npos) << refused;
+  EXPECT_TRUE(ValidateListenAddress("listen", "0.0.0.0:7440", true).ok());
+}
+
 }  // namespace
 }  // namespace reel

@@ -25,9 +25,10 @@ def read(*path):
 
 def written():
     names = set()
-    for path in glob.glob(os.path.join(TOP, "mdc", "web", "*.cc")):
-        if not path.endswith("_test.cc"):
-            names |= set(re.findall(r'"(reelfs_[a-z_]+)"', read(path)))
+    for room in ("mdc", "client", "proto"):
+        for path in glob.glob(os.path.join(TOP, room, "web", "*.cc")):
+            if not path.endswith("_test.cc"):
+                names |= set(re.findall(r'"(reelfs_[a-z_]+)"', read(path)))
     return names
 
 

@@ -27,7 +27,7 @@ ROOMS = {
     "volume": ("base", "lun", "scsi", "iscsi", "format", "bandwidth", "join"),
     "proto": ("", "tls", "web", "grpc"),
     "client": ("base", "session", "luns", "names", "locks", "inode", "file", "buffers", "tokens",
-               "data", "ahead", "vfs", "fuse", "mount"),
+               "data", "ahead", "vfs", "fuse", "web", "mount"),
     "mdc": ("base", "metafs", "metadb", "space", "tables", "sessions", "qos", "ops", "moves",
             "core", "check", "store", "backup", "repair", "seat", "fence", "map", "inspect",
             "serve", "rpc", "web", "daemon"),
@@ -49,7 +49,7 @@ ADAPTERS = {
                 r"tests/sim/meta_store\.cc"),
     "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/pki/\w+\.(h|cc)"),
     "cpp-httplib": (r"httplib\.h", r"proto/web/https_server(_test)?\.cc"),
-    "prometheus-cpp": (r"prometheus/.*", r"mdc/web/metric_writer\.(h|cc)"),
+    "prometheus-cpp": (r"prometheus/.*", r"proto/web/metric_writer\.(h|cc)"),
     "toml++": (r"toml\+\+/.*", r"volume/base/toml_reader\.cc"),
     "io_uring": (r"liburing.*", r"volume/lun/uring(_test)?\.(h|cc)|"
                  r"client/fuse/uring/uring_ring\.(h|cc)"),

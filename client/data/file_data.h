@@ -34,6 +34,7 @@
 #include "client/file/file_data_options.h"
 #include "client/file/io_context.h"
 #include "client/inode/atime_policy.h"
+#include "client/luns/lun_paths.h"
 #include "client/session/session.h"
 #include "proto/names.pb.h"
 #include "volume/base/types.h"
@@ -71,6 +72,17 @@ class FileData : public SessionEvents {
     std::uint64_t frame_bytes = 0;  // in memory now
   };
   virtual PrefetchCounts prefetch_counts() const { return {}; }
+
+  // The memory that bytes take, and what is known of files.
+  struct Load {
+    struct Memory {
+      std::uint64_t used_bytes = 0, limit_bytes = 0;
+    };
+    Memory write_behind, read_ahead, sequence_ahead;
+    std::size_t files = 0;
+    std::vector<LunPaths::LunTimes> luns;  // with FileDataOptions::notes_times
+  };
+  virtual Load load() const { return {}; }
 
   // ---- what is opened next: frames of a sequence (client/ahead/sequence_ahead.h), or files of a
   // directory (client/ahead/open_ahead.h); none of these waits ----

@@ -40,7 +40,8 @@ class FileDataImpl : public FileData {
     context_.session = &session;
     context_.paths = std::make_unique<LunPaths>(
         volume, session, context_.clock,
-        LunPaths::Options{.soft_timeout_ms = context_.options.soft_timeout_ms});
+        LunPaths::Options{.soft_timeout_ms = context_.options.soft_timeout_ms,
+                          .notes_times = context_.options.notes_times});
     context_.io = std::make_unique<LunIo>(volume, *context_.paths, &context_.gate);
     context_.maps =
         std::make_unique<MapTaker>(MapTaker::Parts{session, volume, *context_.paths, *context_.io},
@@ -75,6 +76,15 @@ class FileDataImpl : public FileData {
             .frame_reads = context_.ahead.frame_reads.load(),
             .files = context_.ahead.files.load(),
             .frame_bytes = context_.frame_bytes.load()};
+  }
+  Load load() const override {
+    const LunPaths* const paths = paths_.load();
+    return {
+        .write_behind = {context_.behind_memory.used_bytes(), context_.behind_memory.limit_bytes()},
+        .read_ahead = {context_.read_ahead_bytes.load(), context_.max_read_ahead_bytes.load()},
+        .sequence_ahead = {context_.frame_bytes.load(), context_.max_frame_bytes.load()},
+        .files = context_.table.size(),
+        .luns = paths == nullptr ? std::vector<LunPaths::LunTimes>() : paths->Times()};
   }
   std::uint64_t max_frame_bytes() const override { return context_.max_frame_bytes.load(); }
   void LookAhead(v1::Request lookup, std::uint64_t bytes,

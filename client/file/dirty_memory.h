@@ -37,6 +37,7 @@ class MemoryBudget {
   explicit MemoryBudget(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
   std::uint64_t limit_bytes() const { return limit_bytes_.load(); }
+  std::uint64_t used_bytes() const { return used_bytes_.load(); }
   // A smaller one is kept as memory is given back.
   void SetLimit(std::uint64_t limit_bytes);
   // Under a limit of 0 nobody is to wait: it was set while a last writer was on its way in.

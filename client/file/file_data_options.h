@@ -45,6 +45,7 @@ struct FileDataOptions {
   std::uint32_t write_behind_age_ms = 2000;  // and at the latest when that old, about;
                                              // sooner where nobody writes on, as above
   bool flush_on_close = false;               // close(2) is an fsync(2), too
+  bool notes_times = false;                  // of requests to LUNs
   // How LUNs are opened that come while it runs; null: a map that adds any cannot be taken.
   OpenMore open_more{};
 };

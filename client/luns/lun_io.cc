@@ -175,6 +175,14 @@ BandwidthGate::Loads LunIo::LoadsOf(const LunPaths::LunList& luns, const Shares&
   return loads;
 }
 
+// REQUIRES: the batch is of these LUNs.
+void LunIo::NoteTimes(const IoBatch& batch, const LunPaths::LunList& luns, bool writes) {
+  const auto lun_of = [this](std::uint32_t number) { return &paths_.lun(number); };
+  batch.ForEachTook([&](const Lun& lun, std::uint64_t us) {
+    paths_.NoteTook(*std::ranges::find(luns, &lun, lun_of), writes, us);
+  });
+}
+
 absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> ranges, LunMarks* marks,
                              const IoPermit& first) {
   const bool writes = kind == LunRequest::Kind::kWrite;
@@ -203,7 +211,9 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
     // From before it on: a flush that fails meanwhile takes it along.
     own.clear();
     for (const std::uint32_t lun : luns) own.push_back({lun, flushers_[lun]->writes + 1, 0});
+    if (paths_.notes_times()) batch.NoteTimes();
     const absl::Status status = batch.Run();
+    if (paths_.notes_times()) NoteTimes(batch, luns, writes);
     const LunPaths::Then then = paths_.Leave(
         luns, writes, rounds, [&](std::uint32_t lun) { return batch.FailureOn(paths_.lun(lun)); });
     for (std::size_t i = 0; status.ok() && i < luns.size(); ++i) {

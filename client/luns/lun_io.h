@@ -120,6 +120,7 @@ class LunIo {
   };
   absl::Status Transfer(LunRequest::Kind kind, std::span<const Range> ranges, LunMarks* marks,
                         const IoPermit& permit);
+  void NoteTimes(const IoBatch& batch, const LunPaths::LunList& luns, bool writes);
   // What of a batch goes to one LUN.
   struct Share {
     std::uint64_t requests = 0;

@@ -46,7 +46,11 @@ bool IsPermitOver(const absl::Status& status) {
 }
 
 LunPaths::LunPaths(OpenVolume& volume, Session& session, const Clock& clock, const Options& options)
-    : session_(session), clock_(clock), soft_ms_(options.soft_timeout_ms), menders_(kMenders) {
+    : session_(session),
+      clock_(clock),
+      soft_ms_(options.soft_timeout_ms),
+      notes_times_(options.notes_times),
+      menders_(kMenders) {
   paths_.reserve(kMaxLunsPerVolume);
   TakeLuns(volume);
   MutexLock lock(mutex_);

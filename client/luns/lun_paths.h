@@ -29,6 +29,7 @@
 #include "client/base/worker_pool.h"
 #include "client/luns/recall_watch.h"
 #include "client/session/session.h"
+#include "proto/time_histogram.h"
 #include "volume/base/env.h"
 #include "volume/base/mutex.h"
 #include "volume/base/uuid.h"
@@ -68,6 +69,7 @@ class LunPaths {
   using LunList = absl::InlinedVector<std::uint32_t, 4>;
   struct Options {
     std::uint32_t soft_timeout_ms = 0;  // waits end with ETIMEDOUT after that; 0: never
+    bool notes_times = false;           // of requests
   };
 
   // All of them outlive it.
@@ -101,6 +103,15 @@ class LunPaths {
   std::vector<v1::LunReport> Report() const;
   // Requests to that LUN are done.
   void Count(std::uint32_t lun, bool writes, std::uint64_t requests, std::uint64_t bytes);
+  bool notes_times() const { return notes_times_; }
+  // One of them took so long. REQUIRES: it notes that.
+  void NoteTook(std::uint32_t lun, bool writes, std::uint64_t us);
+  struct LunTimes {
+    Uuid lun;
+    TimeHistogram reads, writes;
+  };
+  // None where it does not note them.
+  std::vector<LunTimes> Times() const;
 
   // Waits until every path is registered for the session. The first error that waiting does not
   // mend; UNAVAILABLE after a while.
@@ -174,6 +185,7 @@ class LunPaths {
     absl::Status problem;           // of the last try
     // Under no lock.
     std::atomic<std::uint64_t> reads{0}, read_bytes{0}, writes{0}, written_bytes{0};
+    SharedTimeHistogram read_times, write_times;
     // Of who mends it.
     std::uint64_t key = 0;  // registered, as far as is known
     // Granted to that session, and refused by the LUN, which has another one of this host yet.
@@ -217,6 +229,7 @@ class LunPaths {
   Session& session_;
   const Clock& clock_;
   std::atomic<std::uint32_t> soft_ms_;  // as Options::soft_timeout_ms
+  const bool notes_times_;
   // By number. There is room for all that a volume may have: it grows under mutex_, while others
   // use what they know of it.
   std::vector<std::unique_ptr<Path>> paths_;

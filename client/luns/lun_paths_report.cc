@@ -38,6 +38,24 @@ void LunPaths::Count(std::uint32_t lun, bool writes, std::uint64_t requests, std
   (writes ? path.written_bytes : path.read_bytes).fetch_add(bytes, std::memory_order_relaxed);
 }
 
+void LunPaths::NoteTook(std::uint32_t lun, bool writes, std::uint64_t us) {
+  Path& path = *paths_[lun];
+  (writes ? path.write_times : path.read_times).Add(us);
+}
+
+std::vector<LunPaths::LunTimes> LunPaths::Times() const {
+  std::vector<LunTimes> all;
+  if (!notes_times_) return all;
+  MutexLock lock(mutex_);
+  for (const std::unique_ptr<Path>& path : paths_) {
+    if (path->gone) continue;
+    LunTimes& times = all.emplace_back(LunTimes{.lun = path->uuid, .reads = {}, .writes = {}});
+    path->read_times.AddTo(times.reads);
+    path->write_times.AddTo(times.writes);
+  }
+  return all;
+}
+
 std::vector<v1::LunReport> LunPaths::Report() const {
   std::vector<v1::LunReport> reports;
   MutexLock lock(mutex_);

@@ -39,6 +39,7 @@ void RaiseReadAhead(const std::string& mount_point) {
 
 Mount::~Mount() {
   // After a Start that failed half way; Stop has been called otherwise.
+  pages_.reset();
   fuse_.reset();
   if (started_data_) (void)data_->Stop();
   if (session_ != nullptr) session_->Shutdown();
@@ -54,6 +55,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
       .max_frame_bytes = options_.sequence_ahead_bytes,
       .max_write_behind_bytes = options_.write_behind_bytes,
       .flush_on_close = options_.flush_on_close,
+      .notes_times = !options_.web_listen.empty(),
       .open_more = [this](const OpenVolume& open, const VolumeDescriptor& later) {
         return OpenMoreLuns(open, later, options_.luns,
                             writable_ ? LunAccess::kReadWrite : LunAccess::kReadOnly);
@@ -124,6 +126,8 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   fuse.direct_io_mmap = options_.direct_io_mmap;
   fuse.uring = options_.uring;
   fuse.awake = options_.awake;
+  if (!options_.web_listen.empty()) times_ = std::make_unique<RequestTimes>();
+  fuse.times = times_.get();
   fuse.on_end = std::move(on_end);
   absl::StatusOr<std::unique_ptr<FuseSession>> mounted =
       FuseSession::Mount(fuse, FuseCallTable(), &*file_system_);
@@ -138,7 +142,36 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   invalidator_.store(fuse_.get(), std::memory_order_release);
   RaiseReadAhead(options_.mount_point);
   if (options_.keep_names) KeepNames();
+  if (!options_.web_listen.empty()) ServeMetrics();
   return absl::OkStatus();
+}
+
+void Mount::ServeMetrics() {
+  auto pages = MountPages::Start({.listen = options_.web_listen,
+                                  .program = REEL_VERSION,
+                                  .descriptor = session_->descriptor(),
+                                  .describe = [this] { return Describe(); }},
+                                 tls_);
+  if (pages.ok()) {
+    pages_ = *std::move(pages);
+  } else {
+    spdlog::error("{}: no metrics are served: {}", options_.mount_point,
+                  std::string(pages.status().message()));
+  }
+}
+
+MountFacts Mount::Describe() const {
+  MountFacts facts{.volume = options_.volume,
+                   .mount_point = options_.mount_point,
+                   .connected = !session_->Away(),
+                   .lease_left_ms = session_->LeaseLeftMs(),
+                   .session = session_->load(),
+                   .data = data_->load(),
+                   .prefetched = data_->prefetch_counts(),
+                   .told = {},
+                   .requests = times_->Kinds()};
+  events_->Describe(facts.told);
+  return facts;
 }
 
 // Also those of a mount that is read-only by its options are opened for writing, where that is
@@ -208,6 +241,7 @@ void Mount::KeepNames() {
 // From where the kernel's requests are no longer read, nothing may wait for them: a recall would,
 // if it invalidates a page that a program has locked for a read, and other hosts for the recall.
 bool Mount::Stop() {
+  pages_.reset();
   fuse_->Detach();
   if (!fuse_->StopWorkers(kDrainMs))
     spdlog::warn("requests in progress do not finish: giving them up");

@@ -24,6 +24,7 @@
 #include "client/session/session.h"
 #include "client/vfs/event_router.h"
 #include "client/vfs/vfs.h"
+#include "client/web/mount_pages.h"
 #include "volume/base/mutex.h"
 #include "volume/format/lun_scan.h"
 
@@ -52,6 +53,9 @@ class Mount {
 
  private:
   void KeepNames();
+  // A mount is no worse without its metrics.
+  void ServeMetrics();
+  MountFacts Describe() const;
   // Opens the volume's LUNs.
   absl::Status OpenLuns();
   // As FuseFileSystem::remount.
@@ -69,7 +73,9 @@ class Mount {
   OpenVolume volume_;
   std::unique_ptr<Vfs> vfs_;
   std::optional<FuseFileSystem> file_system_;
+  std::unique_ptr<RequestTimes> times_;  // where metrics are served
   std::unique_ptr<FuseSession> fuse_;
+  std::unique_ptr<MountPages> pages_;
   std::atomic<FuseSession*> invalidator_{nullptr};
   bool started_data_ = false;
   bool writable_ = false;  // the LUNs are open for it, and the controller's export allows it

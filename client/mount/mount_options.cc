@@ -165,6 +165,8 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
         key, value,
         {{"auto", AwakeChoice::kAuto}, {"on", AwakeChoice::kOn}, {"off", AwakeChoice::kOff}},
         options.awake);
+  } else if (key == "web_listen") {
+    options.web_listen = value;
   } else if (key == "readahead") {
     absl::StatusOr<std::uint64_t> size = ParseSize(value);
     if (!size.ok()) return Wrong(absl::StrCat("option readahead: ", size.status().message()));
@@ -367,7 +369,8 @@ absl::Status LoadClientConfig(MountOptions& options) {
     return Wrong(absl::StrCat("no LUNs named: give -o luns=PATTERN, or luns = [\"PATTERN\"] in ",
                               path, " or ", shared_path));
   }
-  return absl::OkStatus();
+  if (options.web_listen.empty()) return absl::OkStatus();
+  return ValidateListenAddress("web_listen", options.web_listen, options.tls.any());
 }
 
 std::string MountUsage() {
@@ -410,6 +413,7 @@ Options:
                               (2; in a unit of systemd as long as its timeout lets it); 0: one try
   threads=N                   idle worker threads kept (16)
   allow_other, noallow_other  whether other users may enter (root's mounts: yes)
+  web_listen=HOST:PORT        serve metrics there over HTTPS
   log=FILE                    log there rather than to the system's log
   remount                     changes ro, rw, soft, timeout, flush_on_close and the last three lines
                               but sync and dirsync; hard and noflush_on_close take those back

@@ -64,8 +64,9 @@ struct MountOptions {
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6
   UringChoice uring = UringChoice::kAuto;
   AwakeChoice awake = AwakeChoice::kAuto;
-  bool netdev = false;   // it says so itself that it is of the network (_netdev)
-  bool remount = false;  // what is mounted there changes; named options alone
+  std::string web_listen;  // HOST:PORT, where metrics are served over HTTPS; empty: nowhere
+  bool netdev = false;     // it says so itself that it is of the network (_netdev)
+  bool remount = false;    // what is mounted there changes; named options alone
   bool foreground = false;
   bool verbose = false;
 

@@ -32,6 +32,7 @@ const char* FixedOption(const MountOptions& now, const MountOptions& wanted) {
       {"nommap", now.direct_io_mmap == wanted.direct_io_mmap},
       {"uring", now.uring == wanted.uring},
       {"awake", now.awake == wanted.awake},
+      {"web_listen", now.web_listen == wanted.web_listen},
       {"nokeepnames", now.keep_names == wanted.keep_names},
       {"threads", now.threads == wanted.threads},
       {"allow_other", now.allow_other == wanted.allow_other},

@@ -33,6 +33,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "client/session/session.h"
 #include "client/session/slot_table.h"
 #include "proto/mdc.pb.h"
 #include "volume/base/mutex.h"
@@ -106,6 +107,14 @@ class RequestQueue {
   void Resumed(bool new_epoch);
 
   bool AnySent() const { return !sent_.empty(); }
+  Session::Load load() const {
+    return {.slots = slots_.count(),
+            .free_slots = slots_.free(),
+            .waiting = for_recalls_.size() + waiting_.size() + ready_slotted_.size() +
+                       ready_waiting_.size() + ready_brief_.size(),
+            .unanswered = sent_.size(),
+            .unconfirmed = early_.size()};
+  }
 
   // Takes back a request that was never sent; false when it was.
   bool Remove(const PendingCallPtr& call);

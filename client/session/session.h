@@ -171,6 +171,14 @@ class Session {
   virtual bool LeaseHolds() const = 0;
   // For how many milliseconds it will hold, whatever happens.
   virtual std::uint64_t LeaseLeftMs() const { return 0; }
+  // How busy it is.
+  struct Load {
+    std::size_t slots = 0, free_slots = 0;
+    std::size_t waiting = 0;      // requests that wait for a slot, or to be sent
+    std::size_t unanswered = 0;   // that are sent
+    std::size_t unconfirmed = 0;  // changes that programs were told of, and that may be lost yet
+  };
+  virtual Load load() const { return {}; }
   virtual std::uint64_t session_id() const = 0;  // 0 while there is none
   // The reservation key that the session began with; 0: none.
   virtual std::uint64_t key() const { return 0; }

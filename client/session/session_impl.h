@@ -62,6 +62,10 @@ class SessionImpl : public Session {
   bool Away() const override { return contact_.away(); }
   bool LeaseHolds() const override { return lease_.Holds(clock_.NowMs()); }
   std::uint64_t LeaseLeftMs() const override { return lease_.LeftMs(clock_.NowMs()); }
+  Load load() const override {
+    MutexLock lock(mutex_);
+    return queue_.load();
+  }
   std::uint64_t session_id() const override { return terms_.session_id(); }
   std::uint64_t key() const override { return terms_.key(); }
   void NoteUnfinished() override { unfinished_ = true; }

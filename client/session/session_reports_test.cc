@@ -1,10 +1,14 @@
 // What a session says of itself unasked, and when it is asked.
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <future>
 #include <thread>
+#include <utility>
 
 #include "client/session/session.h"
 #include "client/testing/fake_mdc.h"
+#include "proto/status.h"
 #include "volume/base/env.h"
 #include "volume/testing/sample_volume.h"
 
@@ -61,6 +65,18 @@ TEST_F(SessionReportsTest, RenewalsTellOfTheLunsAndOfTheConnection) {
   EXPECT_EQ(renewal.luns(0).path(), "lun0.img");
   EXPECT_EQ(renewal.luns(0).written_bytes(), 7U);
   EXPECT_EQ(renewal.fuse(), v1::FUSE_WAY_URING);
+}
+
+// A report of traffic that never ended would be the last one of its mount.
+TEST_F(SessionReportsTest, AReportThatDiesWithItsStreamHasAnEnd) {
+  mdc_.HoldReplies(v1::Request::kTraffic);
+  std::promise<absl::Status> ended;
+  v1::Request request;
+  request.mutable_traffic();
+  session_->Start(std::move(request),
+                  [&](const absl::StatusOr<v1::Reply>& reply) { ended.set_value(reply.status()); });
+  mdc_.DropStreams();
+  EXPECT_EQ(ErrnoOf(ended.get_future().get()), ECONNRESET);
 }
 
 }  // namespace

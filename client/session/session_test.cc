@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cerrno>
 #include <functional>
-#include <future>
 #include <thread>
 #include <vector>
 
@@ -419,19 +418,6 @@ TEST(RequestQueueTest, ReturnsOfAttributeTokensDieWithTheirStream) {
   ASSERT_TRUE(queue.CanSend());
   EXPECT_EQ(queue.StreamLost(), returns);
   EXPECT_FALSE(queue.CanSend());
-}
-
-// (A report of traffic that never ended was the last one of its mount.)
-TEST_F(SessionTest, WhatDiesWithItsStreamHasAnEnd) {
-  Connect();
-  mdc.HoldReplies(v1::Request::kTraffic);
-  std::promise<absl::Status> ended;
-  v1::Request request;
-  request.mutable_traffic();
-  session->Start(std::move(request),
-                 [&](const absl::StatusOr<v1::Reply>& reply) { ended.set_value(reply.status()); });
-  mdc.DropStreams();
-  EXPECT_EQ(ErrnoOf(ended.get_future().get()), ECONNRESET);
 }
 
 // ---- recalls that cannot be answered ------------------------------------------------------------

@@ -42,6 +42,7 @@ class Cluster:
         self.dir, self.state = directory, state
         self.spec = Spec.from_json(state["spec"])
         self.network = Network(**state["network"]) if "network" in state else NoNetwork()
+        self.webs = state.get("webs", {})
         self.targets = [Target(name, self, **place)
                         for name, place in state.get("targets", {}).items()]
         self.portals = [Portal(name, self, address)
@@ -50,8 +51,7 @@ class Cluster:
         self.luns = (IscsiLuns(directory, self.spec, self.targets[0]) if self.targets else
                      ImageLuns(directory, self.spec))
         self.pki = Pki(directory, self.spec)
-        webs = state.get("webs", {})
-        self.mdcs = [Mdc(name, self, address, webs.get(name))
+        self.mdcs = [Mdc(name, self, address)
                      for name, address in state["mdcs"].items()]
         self.clients = [Client(f"ws{i}", self) for i in range(1, self.spec.clients + 1)]
         self.hosts = self.san + self.mdcs + self.clients

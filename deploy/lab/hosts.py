@@ -41,6 +41,7 @@ class Host:
         self.dir = os.path.join(cluster.dir, "hosts", name)
         self.log_path = os.path.join(self.dir, "log")
         self.environment = {}
+        self.web = cluster.webs.get(name)  # where it serves metrics, if anywhere but by default
         self.process = Process(name, os.path.join(self.dir, "pid"), self.log_path)
 
     def running(self):
@@ -100,19 +101,19 @@ class Host:
 
     def status(self):
         pid = self.process.pid()
+        web = {"web": self.web} if self.web else {}
         return {"host": self.name, "kind": self.kind, "state": "running" if pid else "stopped",
                 "pid": pid, "where": self.where(), "log": self.log_path,
-                "cut": self.cluster.network.cuts(self.name)}
+                "cut": self.cluster.network.cuts(self.name), **web}
 
 
 class Mdc(Host):
     kind = "mdc"
     answer_ms = 2000  # for which reeladm waits
 
-    def __init__(self, name, cluster, address, web):
+    def __init__(self, name, cluster, address):
         super().__init__(name, cluster)
         self.address = address
-        self.web = web  # where it serves metrics, if anywhere but by default
 
     def where(self):
         return self.address
@@ -134,8 +135,7 @@ class Mdc(Host):
 
     def status(self):
         role = {"role": self.role()} if len(self.cluster.mdcs) > 1 else {}
-        web = {"web": self.web} if self.web else {}
-        return {**super().status(), **role, **web}
+        return {**super().status(), **role}
 
     def prepare(self):
         tls = self.cluster.pki.files(self.name)
@@ -203,6 +203,8 @@ class Client(Host):
             options += f",luns={pattern.replace(',', ';')}"  # a comma ends an option
         for key, path in cluster.pki.files(self.name).items():
             options += f",{key}={path}"
+        if self.web:
+            options += f",web_listen={self.web}"
         if wishes := cluster.spec.mount_options_of(self.name):
             options += "," + wishes
         return [cluster.spec.program("mount.reelfs"), cluster.spec.volume, self.mount_point,

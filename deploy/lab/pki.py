@@ -17,8 +17,10 @@ class Pki:
         for mdc in mdcs:
             self._issue("mdc", mdc.name, "--host", mdc.address.rsplit(":", 1)[0],
                         "--host", "localhost")
+        # Who serves pages is known by a host.
+        hosts = ("--host", "127.0.0.1", "--host", "localhost") if self.spec.web else ()
         for client in clients:
-            self._issue("client", client.name)
+            self._issue("client", client.name, *hosts)
         self._issue("admin", "admin")
 
     def files(self, name):

@@ -35,7 +35,8 @@ def places_of(spec):
     if spec.backend == "process":
         places = {"mdcs": {name: f"127.0.0.1:{free_port()}" for name in mdcs}}
         if spec.web:
-            places["webs"] = {name: f"127.0.0.1:{free_port()}" for name in mdcs}
+            clients = [f"ws{i}" for i in range(1, spec.clients + 1)]
+            places["webs"] = {name: f"127.0.0.1:{free_port()}" for name in mdcs + clients}
         if target:
             places["targets"] = {"san1": {"portal": f"127.0.0.1:{free_port()}", "iqn": iqn}}
             places["portals"] = {name: f"127.0.0.1:{free_port()}" for name in portals}

@@ -68,7 +68,7 @@ class Spec:
     names: str = "delegated"  # or "durable", "early": as in mdc.toml
     small_file_bytes: int | None = None  # likewise; None: as mkfs.reelfs has made the volume
     tls: bool = False
-    web: bool = False  # controllers serve metrics (with TLS, those of a LAN do so anyway)
+    web: bool = False  # all serve metrics (with TLS, controllers of a LAN do so anyway)
     lun_backend: str = "image"  # or "iscsi": the images behind a target
     allocated: bool = False  # the images are written once; else they are sparse
     portals: int = 1  # by which the target is reached

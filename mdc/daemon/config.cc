@@ -212,20 +212,6 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
 
 }  // namespace
 
-absl::Status ValidateListenAddress(const std::string& key, const std::string& listen, bool tls) {
-  if (!IsHostAndPort(listen)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(key, " = \"", absl::CHexEscape(listen), "\" is not HOST:PORT"));
-  }
-  if (!tls && !IsLoopbackAddress(listen)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        key, " = \"", absl::CHexEscape(listen),
-        "\": without TLS anybody on the network could read, change and administer the volumes, so "
-        "only loopback addresses are served; set tls_ca, tls_cert and tls_key, or use 127.0.0.1"));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Config> ParseConfig(std::string_view text, const std::string& source,
                                    const SharedConfig& shared) {
   const auto root = ParseToml(text, source);

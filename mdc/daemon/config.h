@@ -89,8 +89,4 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const std::string& sou
 // With the shared file beside it. NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, or as above.
 absl::StatusOr<Config> ReadConfig(const std::string& path);
 
-// Splits HOST:PORT; without TLS, checks that the host is a loopback address.
-// INVALID_ARGUMENT: `key` = …, and what is wrong with it.
-absl::Status ValidateListenAddress(const std::string& key, const std::string& listen, bool tls);
-
 }  // namespace reel::mdc

@@ -14,7 +14,7 @@
 #include "mdc/base/ids.h"
 #include "proto/admin.pb.h"
 #include "proto/mdc.pb.h"
-#include "volume/base/time_histogram.h"
+#include "proto/time_histogram.h"
 
 namespace reel::mdc {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "proto/grpc/grpc_tls.h"
+#include "proto/tls/page_viewer.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::mdc {
@@ -44,16 +44,10 @@ absl::StatusOr<TlsPeer> PeerGuard::Check(const grpc::AuthContext& context, TlsRo
   return peer;
 }
 
-absl::Status PeerGuard::Check(const std::optional<TlsPeer>& peer, std::span<const TlsRole> roles,
-                              std::string_view purpose) const {
+absl::Status PeerGuard::CheckViewer(const std::optional<TlsPeer>& peer) const {
   if (!tls()) return absl::OkStatus();
-  if (!peer) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        std::string(purpose), " takes a certificate of this cluster, and none was shown"));
-  }
-  if (absl::Status s = RequireRole(*peer, roles, purpose); !s.ok()) return s;
   MutexLock lock(mutex_);
-  return revocations_->Check(*peer);
+  return reel::CheckViewer(peer, *revocations_);
 }
 
 void PeerGuard::Describe(v1::SettingsReply& reply) const {

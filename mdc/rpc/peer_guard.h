@@ -12,7 +12,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
@@ -38,10 +37,8 @@ class PeerGuard {
   // or no certificate of ReelFS. Without TLS: a peer without a name.
   absl::StatusOr<TlsPeer> Check(const grpc::AuthContext& context, TlsRole role,
                                 std::string_view purpose) const;
-  // As that, of a connection that is none of gRPC's; any of the roles will do. nullopt: the peer
-  // has shown no certificate.
-  absl::Status Check(const std::optional<TlsPeer>& peer, std::span<const TlsRole> roles,
-                     std::string_view purpose) const;
+  // As that, of who wants to see a page (proto/tls/page_viewer.h).
+  absl::Status CheckViewer(const std::optional<TlsPeer>& peer) const;
 
   // This controller's own certificate, as it is used from the next connection on, and how many the
   // list names. Files that have changed are read for that.

@@ -13,9 +13,9 @@
 
 #include "mdc/seat/seat.h"
 #include "mdc/seat/seat_lun.h"
+#include "proto/time_histogram.h"
 #include "volume/base/mutex.h"
 #include "volume/base/thread.h"
-#include "volume/base/time_histogram.h"
 
 namespace reel::mdc {
 

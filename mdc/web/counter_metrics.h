@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "mdc/web/metric_writer.h"
 #include "proto/admin.pb.h"
+#include "proto/web/metric_writer.h"
 
 namespace reel::mdc {
 

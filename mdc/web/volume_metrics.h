@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "mdc/web/metric_writer.h"
 #include "proto/admin.pb.h"
+#include "proto/web/metric_writer.h"
 
 namespace reel::mdc {
 

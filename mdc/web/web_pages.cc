@@ -1,7 +1,6 @@
 #include "mdc/web/web_pages.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -9,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/serve/volume_server.h"
+#include "proto/web/own_metrics.h"
 #include "spdlog/spdlog.h"
 #include "volume/base/env.h"
 
@@ -17,7 +17,6 @@ namespace {
 
 // Below what Prometheus waits for an answer (10 s).
 constexpr std::chrono::milliseconds kCoresWait(5'000);
-constexpr std::array kViewers{TlsRole::kMonitor, TlsRole::kAdmin};
 
 bool HasLimits(const v1::QuotaLimits& limits) {
   return limits.soft_bytes() + limits.hard_bytes() + limits.soft_files() + limits.hard_files() > 0;
@@ -114,7 +113,7 @@ HttpsServer::Answer WebPages::Refuse(const HttpsServer::Request& request, const 
 
 HttpsServer::Pages WebPages::Pages() {
   return {{"/metrics", [this](const HttpsServer::Request& request) {
-             const absl::Status may = daemon_.guard.Check(request.peer, kViewers, "this page");
+             const absl::Status may = daemon_.guard.CheckViewer(request.peer);
              return may.ok() ? Metrics() : Refuse(request, may);
            }}};
 }
@@ -135,20 +134,15 @@ HttpsServer::Answer WebPages::Metrics() const {
                   {{"volume", volumes_[i]->name()}}, facts ? 1 : 0);
     if (facts) WriteVolume(volumes_[i]->name(), *facts, metrics);
   }
-  return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics.Text()};
+  return {.type = std::string(MetricWriter::kType), .body = metrics.Text()};
 }
 
 void WebPages::WriteDaemon(MetricWriter& metrics) const {
-  metrics.Gauge("reelfs_build_info", "The release that this controller runs; always 1.",
-                {{"program", "reel-mdcd"}, {"version", daemon_.program}, {"host", daemon_.host}},
-                1);
+  WriteBuild("reel-mdcd", daemon_.program, daemon_.host, metrics);
   metrics.Counter("reelfs_connections_refused_total",
                   "Connections and pages that were refused for a certificate.", {},
                   static_cast<double>(daemon_.gate.refused()));
-  if (daemon_.tls == nullptr) return;
-  metrics.Gauge("reelfs_certificate_expiry_timestamp_seconds",
-                "When this controller's certificate ends.", {},
-                static_cast<double>(daemon_.tls->Current()->until_seconds));
+  if (daemon_.tls != nullptr) WriteCertificate(*daemon_.tls->Current(), metrics);
 }
 
 void WebPages::WriteRole(const VolumeRole& role, MetricWriter& metrics) {

@@ -1,5 +1,6 @@
 """What Prometheus gets from the controllers: who sees it, and that the numbers are those of the
 cluster."""
+import contextlib
 import os
 import re
 import ssl
@@ -13,8 +14,8 @@ CLUSTER = {"tls": True, "web": True, "mdcs": 2, "clients": 2}
 LINE = re.compile(r'^(reelfs_[a-z_]+)({.*})? (\S+)$')
 
 
-def webs(cluster):
-    return {name: host["web"] for name, host in cluster.hosts().items() if "web" in host}
+def webs(cluster, kind="mdc"):
+    return {name: host["web"] for name, host in cluster.hosts().items() if host["kind"] == kind}
 
 
 def reeladm_pki(cluster, verb, *arguments):
@@ -54,7 +55,7 @@ def numbers(text):
 
 
 def scrape(cluster, host):
-    return numbers(page(webs(cluster)[host], context_of(cluster, "admin")))
+    return numbers(page(cluster.hosts()[host]["web"], context_of(cluster, "admin")))
 
 
 def active_and_standby(cluster):
@@ -96,7 +97,7 @@ def test_a_revoked_certificate_sees_nothing(cluster):
 
 
 def test_promtool_accepts_them(cluster):
-    for address in webs(cluster).values():
+    for address in [*webs(cluster).values(), *webs(cluster, "client").values()]:
         done = subprocess.run(["promtool", "check", "metrics"], capture_output=True, text=True,
                               input=page(address, context_of(cluster, "admin")), timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -127,9 +128,57 @@ def test_the_numbers_are_the_clusters(cluster, room):
     assert not [key for key in waiting if key[0] == "reelfs_sessions"]
 
 
+def test_a_mount_tells_of_itself(cluster, room):
+    address = webs(cluster, "client")["ws1"]
+    reeladm_pki(cluster, "issue", "--name", "watcher", "--role", "monitor")
+    assert refused(address, context_of(cluster))[0] == 403
+    assert refused(address, context_of(cluster, "ws2"))[0] == 403
+    assert "reelfs_mount_connected" in page(address, context_of(cluster, "watcher"))
+
+    mount = f'volume="reel",mount_point="{cluster.hosts()["ws1"]["where"]}"'
+    before = scrape(cluster, "ws1")
+    with open(os.path.join(room[0], "clip"), "wb") as file:
+        file.write(b"x" * 3_000_000)
+        os.fsync(file.fileno())
+        with contextlib.suppress(OSError):
+            os.getxattr(file.fileno(), "user.nothing")
+    after = scrape(cluster, "ws1")
+
+    def more(name, labels=""):
+        key = name, f"{{{mount}{labels}}}"
+        return after[key] - before.get(key, 0)
+
+    assert more("reelfs_mount_connected") == 0 and after[
+        ("reelfs_mount_connected", f"{{{mount}}}")] == 1
+    assert 0 < after[("reelfs_mount_lease_left_seconds", f"{{{mount}}}")] <= 10
+    times = "reelfs_mount_request_duration_seconds"
+    assert more(f"{times}_count", ',operation="create"') == 1
+    assert more(f"{times}_count", ',operation="fsync"') == 1
+    assert more("reelfs_mount_request_errors_total",
+                ',operation="getxattr",error="ENODATA"') == 1
+    written = sum(value - before.get(key, 0) for key, value in after.items()
+                  if key[0] == "reelfs_mount_lun_bytes_total" and 'direction="write"' in key[1])
+    assert written >= 3_000_000
+    timed = sum(value - before.get(key, 0) for key, value in after.items()
+                if key[0] == "reelfs_mount_lun_request_duration_seconds_count"
+                and 'direction="write"' in key[1])
+    assert timed >= 1
+    limit = ("reelfs_mount_memory_limit_bytes", f'{{{mount},use="write_behind"}}')
+    assert after[limit] == 64 << 20
+
+
 def test_after_a_failover_the_other_one_tells(cluster):
     active, standby = active_and_standby(cluster)
     epoch = value(scrape(cluster, active), "reelfs_controller_epoch")
     cluster.lab("fail")
     until(lambda: value(scrape(cluster, standby), "reelfs_controller_active") == 1)
-    assert value(scrape(cluster, standby), "reelfs_controller_epoch") > epoch
+    told = scrape(cluster, standby)
+    assert value(told, "reelfs_controller_epoch") > epoch
+    beats = "reelfs_seat_beat_duration_seconds_count"
+    until(lambda: scrape(cluster, standby)[(beats, '{volume="reel"}')] > 0)
+    until(lambda: ("reelfs_takeover_phase_seconds", '{volume="reel",phase="reclaims"}')
+          in scrape(cluster, standby))
+    phases = {key[1] for key in scrape(cluster, standby)
+              if key[0] == "reelfs_takeover_phase_seconds"}
+    assert phases == {f'{{volume="reel",phase="{phase}"}}' for phase in (
+        "luns", "seat", "fences", "recovery", "load", "keys", "reclaims")}

@@ -99,8 +99,9 @@ absl::StatusOr<PkiFiles> IssueCertificate(const std::string& directory, const Pk
   if (!authority.ok()) return authority.status();
   const OpensslPtr<EVP_PKEY> key(EVP_EC_gen("P-256"));
   if (key == nullptr) return CryptoError("make a key");
-  // A controller dials others, too.
-  const char* const usage = request.role == TlsRole::kMdc ? "serverAuth,clientAuth" : "clientAuth";
+  // A controller dials others, too. A client that is named by a host may serve pages; that it is no
+  // controller its role says.
+  const char* const usage = request.hosts.empty() ? "clientAuth" : "serverAuth,clientAuth";
   auto certificate = MakeCertificate(request.name, key.get(), authority->certificate.get(),
                                      authority->key.get(), request.days,
                                      {{NID_basic_constraints, "critical,CA:FALSE"},

@@ -59,6 +59,7 @@ bool IoBatch::MergeInto(Entry& entry, iovec memory) {
 }
 
 absl::Status IoBatch::Run() {
+  if (notes_times_) began_ = std::chrono::steady_clock::now();
   outstanding_.store(static_cast<std::uint32_t>(entries_.size()), std::memory_order_relaxed);
   for (Entry& entry : entries_) {
     entry.request.parts = entry.parts;
@@ -81,6 +82,12 @@ absl::Status IoBatch::FailureOn(const Lun& lun) const {
     }
   }
   return worst;
+}
+
+void IoBatch::ForEachTook(absl::FunctionRef<void(const Lun& lun, std::uint64_t us)> tell) const {
+  for (const Entry& entry : entries_) {
+    if (entry.request.status.ok()) tell(*entry.lun, entry.request.took_us);
+  }
 }
 
 bool IoBatch::MayHaveLanded() const {

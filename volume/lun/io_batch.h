@@ -7,10 +7,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <span>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "volume/lun/lun.h"
 
@@ -32,6 +34,11 @@ class IoBatch {
 
   // Takes back what was added. REQUIRES: not yet run.
   void Clear() { entries_.clear(); }
+
+  // How long its requests take will be known (ForEachTook). REQUIRES: not yet run.
+  void NoteTimes() { notes_times_ = true; }
+  // Each request that succeeded. REQUIRES: run, and it notes times.
+  void ForEachTook(absl::FunctionRef<void(const Lun& lun, std::uint64_t us)> tell) const;
 
   // Starts all requests and waits for all of them, whatever fails. Returns the first error by order
   // of adding, naming LUN and offset.
@@ -59,6 +66,8 @@ class IoBatch {
 
   absl::InlinedVector<Entry, 4> entries_;  // addresses are stable from Run on, when LUNs take them
   std::atomic<std::uint32_t> outstanding_{0};
+  bool notes_times_ = false;
+  std::chrono::steady_clock::time_point began_;  // where it notes times
 };
 
 }  // namespace reel

@@ -36,7 +36,8 @@ struct LunRequest {
   std::uint64_t length_bytes = 0;  // the sum of the parts
   std::span<const iovec> parts;
   IoBatch* batch = nullptr;
-  absl::Status status;  // valid once completed
+  absl::Status status;        // valid once completed
+  std::uint64_t took_us = 0;  // likewise, where the batch notes it
 
   // Records the outcome and tells the batch. Called once, from any thread, by the LUN.
   void Complete(absl::Status outcome);

@@ -63,7 +63,8 @@ FuseSession::FuseSession(const Options& options, UringChoice uring)
                          MutexLock lock(mutex_);
                          ready_ = true;
                          changed_.NotifyAll();
-                       }}),
+                       },
+                   .times = options_.times}),
       gate_(GateOptions(options_, uring),
             [this](const DirectGate::Parked& parked, int error) { AnswerParked(parked, error); }),
       dev_fuse_({.threads = options_.threads,

@@ -47,6 +47,7 @@ class FuseSession {
         .max_served = kMaxDirectServed, .max_parked = kMaxDirectParked, .stall_ms = kDirectStallMs};
     UringChoice uring = UringChoice::kAuto;
     AwakeChoice awake = AwakeChoice::kAuto;
+    RequestTimes* times = nullptr;  // outlives it; null: nothing is counted
     // Asks for shared mappings of FOPEN_DIRECT_IO files (kernel 6.6 and later).
     bool direct_io_mmap = true;
     // Called once, by a worker, when somebody has unmounted the file system or broken the

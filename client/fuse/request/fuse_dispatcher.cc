@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -53,6 +54,7 @@ void OnFuseLog(fuse_log_level level, const char* format, va_list arguments) {
 struct Served {
   FuseDispatcher* dispatcher = nullptr;
   KernelRequest* request = nullptr;
+  int error = 0;  // that it was answered with
 };
 thread_local Served served;
 thread_local int notify_fd = -1;  // on other threads, while they notify the kernel
@@ -118,6 +120,17 @@ const FuseDispatcher& FuseDispatcher::CurrentDispatcher() {
 
 void FuseDispatcher::Serve(KernelRequest& request) {
   if (awake_cpus_ != nullptr && !request.IsLarge()) awake_cpus_->NoteRequest();
+  if (options_.times == nullptr) return Call(request);
+  const std::uint32_t opcode = request.opcode();  // once it is answered, it may be another one
+  const auto began = std::chrono::steady_clock::now();
+  Call(request);
+  const auto took = std::chrono::steady_clock::now() - began;
+  options_.times->Add(opcode, std::exchange(served.error, 0),
+                      static_cast<std::uint64_t>(
+                          std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
+}
+
+void FuseDispatcher::Call(KernelRequest& request) {
   served = {this, &request};
   if (request.opcode() == kOpStatx) request.header().opcode = FUSE_GETATTR;
   if (request.opcode() == kOpTmpfile) request.header().opcode = FUSE_CREATE;
@@ -125,7 +138,7 @@ void FuseDispatcher::Serve(KernelRequest& request) {
   bytes.size = request.length_bytes();
   bytes.mem = request.begin();
   fuse_session_process_buf(session_, &bytes);
-  served = {};
+  served = {.error = served.error};
 }
 
 void FuseDispatcher::OnInit(void*, fuse_conn_info* connection) {
@@ -145,6 +158,7 @@ ssize_t FuseDispatcher::WriteReply(int, iovec* parts, int count, void*) {
   if (header.unique != request.header().unique) {
     return ::writev(served.dispatcher->fd_, parts, count);
   }
+  served.error = -header.error;
   if (request.opcode() == FUSE_INIT && count == 2 && parts[1].iov_len >= sizeof(fuse_init_out)) {
     return served.dispatcher->ReplyInit(request, parts);
   }

@@ -21,6 +21,7 @@
 #include "client/fuse/request/awake_cpus.h"
 #include "client/fuse/request/kernel_request.h"
 #include "client/fuse/request/request_bytes.h"
+#include "client/fuse/request/request_times.h"
 
 struct fuse_conn_info;
 struct fuse_lowlevel_ops;
@@ -41,6 +42,7 @@ class FuseDispatcher {
     // whether requests are to go through io_uring, where the kernel offers that.
     std::function<bool()> wants_uring = {};
     std::function<void()> on_handshake = {};
+    RequestTimes* times = nullptr;  // outlives it; null: nothing is counted
   };
 
   explicit FuseDispatcher(Options options)
@@ -77,6 +79,7 @@ class FuseDispatcher {
  private:
   static void OnInit(void* userdata, fuse_conn_info* connection);
   static ssize_t WriteReply(int fd, iovec* parts, int count, void* userdata);
+  void Call(KernelRequest& request);
   ssize_t ReplyInit(KernelRequest& request, const iovec* parts);
 
   const Options options_;

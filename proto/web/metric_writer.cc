@@ -1,10 +1,12 @@
-#include "mdc/web/metric_writer.h"
+#include "proto/web/metric_writer.h"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 
 #include "prometheus/text_serializer.h"
 
-namespace reel::mdc {
+namespace reel {
 
 prometheus::ClientMetric& MetricWriter::Add(std::string_view name, std::string_view help,
                                             prometheus::MetricType type, const Labels& labels) {
@@ -40,8 +42,16 @@ void MetricWriter::Histogram(std::string_view name, std::string_view help, const
   histogram.sample_sum = sum;
 }
 
+void MetricWriter::Times(std::string_view name, std::string_view help, const Labels& labels,
+                         const TimeHistogram& times) {
+  std::array<double, TimeHistogram::kBoundsUs.size()> bounds;
+  std::ranges::transform(TimeHistogram::kBoundsUs, bounds.begin(),
+                         [](std::uint64_t us) { return static_cast<double>(us) / 1e6; });
+  Histogram(name, help, labels, bounds, times.counts, static_cast<double>(times.sum_us) / 1e6);
+}
+
 std::string MetricWriter::Text() const {
   return prometheus::TextSerializer().Serialize(families_);
 }
 
-}  // namespace reel::mdc
+}  // namespace reel

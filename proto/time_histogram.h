@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,6 +31,26 @@ struct TimeHistogram {
 
   std::uint64_t sum_us = 0;
   std::array<std::uint64_t, kBuckets> counts{};  // of each bucket alone
+};
+
+// One that many threads add to. Threads: all methods may be called concurrently.
+class SharedTimeHistogram {
+ public:
+  void Add(std::uint64_t us) {
+    sum_us_.fetch_add(us, std::memory_order_relaxed);
+    counts_[TimeHistogram::BucketOf(us)].fetch_add(1, std::memory_order_relaxed);
+  }
+  // What has been added, about: not all of it at one moment.
+  void AddTo(TimeHistogram& sum) const {
+    sum.sum_us += sum_us_.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      sum.counts[i] += counts_[i].load(std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  std::atomic<std::uint64_t> sum_us_{0};
+  std::array<std::atomic<std::uint64_t>, TimeHistogram::kBuckets> counts_{};
 };
 
 }  // namespace reel

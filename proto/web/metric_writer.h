@@ -15,11 +15,14 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "prometheus/metric_family.h"
+#include "proto/time_histogram.h"
 
-namespace reel::mdc {
+namespace reel {
 
 class MetricWriter {
  public:
+  // Of the page that shows them.
+  static constexpr std::string_view kType = "text/plain; version=0.0.4; charset=utf-8";
   using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
   // All samples of a name have one help and one type: REQUIRES.
@@ -28,6 +31,10 @@ class MetricWriter {
   // `counts`: of each bucket alone; one more than there are bounds, for what lies above all.
   void Histogram(std::string_view name, std::string_view help, const Labels& labels,
                  std::span<const double> bounds, std::span<const std::uint64_t> counts, double sum);
+
+  // Likewise, in seconds.
+  void Times(std::string_view name, std::string_view help, const Labels& labels,
+             const TimeHistogram& times);
 
   // In the order in which they came.
   std::string Text() const;
@@ -40,4 +47,4 @@ class MetricWriter {
   absl::flat_hash_map<std::string, std::size_t> places_;  // there, by name
 };
 
-}  // namespace reel::mdc
+}  // namespace reel
