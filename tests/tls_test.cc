@@ -201,6 +201,34 @@ TEST_F(TlsTest, AControllerIsForItsHosts) {
   EXPECT_THAT(Probe(client), HasSubstr("is not for 127.0.0.1 but for mdc2.example"));
 }
 
+// A client's certificate may be for a host, and TLS takes it for a server's then.
+TEST_F(TlsTest, WhoIsDialledIsAControllerByItsRole) {
+  const auto believed = [&](const std::string& address) {
+    const auto admin = Material("/pki", TlsRole::kAdmin,
+                                absl::StrCat("admin", address.substr(address.find(':') + 1)));
+    grpc::ClientContext context;
+    v1::VolumesReply reply;
+    (void)v1::Admin::NewStub(grpc::CreateChannel(address, ChannelCredentialsOf(&*admin)))
+        ->Volumes(&context, v1::VolumesRequest(), &reply);
+    EXPECT_TRUE(PeerOf(*context.auth_context()).ok()) << "they have met";
+    const Revocations none;
+    return CheckController(*context.auth_context(), &none);
+  };
+  EXPECT_TRUE(believed(address_).ok());
+  auto client = WatchedTls::Load(IssueFiles("/pki", TlsRole::kClient, "ws1"), TlsRole::kClient);
+  ASSERT_TRUE(client.ok()) << client.status();
+  v1::Admin::Service service;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", ServerCredentialsOf(*client), &port);
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> other = builder.BuildAndStart();
+  ASSERT_NE(other, nullptr);
+  const absl::Status told = believed(absl::StrCat("127.0.0.1:", port));
+  EXPECT_TRUE(absl::IsPermissionDenied(told)) << told;
+  other->Shutdown();
+}
+
 TEST_F(TlsTest, AClientWithTlsWantsAControllerWithTls) {
   Serve({});
   const auto client = Material("/pki", TlsRole::kClient, "ws1");

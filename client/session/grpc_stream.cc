@@ -38,13 +38,13 @@ class GrpcStream : public MdcStream {
         stream_(stub_->Session(&context_)) {}
 
   bool Send(const v1::ClientFrame& frame) override { return stream_->Write(frame); }
-  // Nothing is believed of a controller whose certificate is revoked.
+  // Nothing is believed of who is no controller, or whose certificate is revoked.
   bool Receive(v1::ServerFrame* frame) override {
     if (!stream_->Read(frame)) return false;
     if (!std::exchange(checked_, true)) {
-      revoked_ = CheckNotRevoked(*context_.auth_context(), revocations_.get());
+      distrust_ = CheckController(*context_.auth_context(), revocations_.get());
     }
-    if (revoked_.ok()) return true;
+    if (distrust_.ok()) return true;
     frame->Clear();
     context_.TryCancel();
     return false;
@@ -53,7 +53,7 @@ class GrpcStream : public MdcStream {
 
   absl::Status Finish() override {
     const grpc::Status status = stream_->Finish();
-    if (!revoked_.ok()) return revoked_;
+    if (!distrust_.ok()) return distrust_;
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   }
 
@@ -61,7 +61,7 @@ class GrpcStream : public MdcStream {
   std::shared_ptr<grpc::Channel> channel_;
   const std::shared_ptr<const Revocations> revocations_;
   bool checked_ = false;  // of the receiving thread, as what it came to
-  absl::Status revoked_;
+  absl::Status distrust_;
   grpc::ClientContext context_;
   std::unique_ptr<v1::Mdc::Stub> stub_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ClientFrame, v1::ServerFrame>> stream_;
@@ -109,7 +109,7 @@ class GrpcConnector : public MdcConnector {
                           status.error_message());
     }
     if (!list_.ok()) return list_.status();
-    const absl::Status believed = CheckNotRevoked(*context.auth_context(), Revoked().get());
+    const absl::Status believed = CheckController(*context.auth_context(), Revoked().get());
     if (!believed.ok()) return believed;
     pending_.GiveBack(address, attempt.channel);  // the stream is next, where it serves
     return MdcPlace{.here = reply.here(),

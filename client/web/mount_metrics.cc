@@ -17,6 +17,11 @@ double Number(std::uint64_t value) {
   return static_cast<double>(value);
 }
 
+std::string NameOf(int error) {
+  const char* const name = strerrorname_np(error);
+  return name == nullptr ? "other" : name;
+}
+
 class MountWriter {
  public:
   MountWriter(const MountFacts& facts, const VolumeDescriptor& descriptor, MetricWriter& metrics)
@@ -51,7 +56,20 @@ class MountWriter {
       metrics_.Times("reelfs_mount_request_duration_seconds",
                      "How long requests of the kernel took in the client.",
                      With({{"operation", kind.name}}), kind.times);
-      WriteErrors(kind);
+      for (const auto& errors : kind.errors) {
+        if (const auto worst = worst_.find(errors.error); worst != worst_.end()) {
+          worst->second += errors.count;
+        }
+        metrics_.Counter("reelfs_mount_request_errors_total",
+                         "Requests of the kernel that ended with an error.",
+                         With({{"operation", kind.name}, {"error", NameOf(errors.error)}}),
+                         Number(errors.count));
+      }
+    }
+    for (const auto& [error, count] : worst_) {
+      metrics_.Counter("reelfs_mount_io_errors_total",
+                       "Requests of the kernel that ended with EIO or ETIMEDOUT.",
+                       With({{"error", NameOf(error)}}), Number(count));
     }
     const bool uring = facts_.told.fuse() == v1::FUSE_WAY_URING;
     Gauge("reelfs_mount_uring", "1 where the kernel's requests come by io_uring.", {},
@@ -98,26 +116,15 @@ class MountWriter {
     }
     for (const LunPaths::LunTimes& lun : facts_.data.luns) {
       const std::string id = lun.lun.ToBytes();
-      const std::string& path = paths[id];
+      const auto known = paths.find(id);
+      if (known == paths.end()) continue;  // it has come just now
+      const std::string& path = known->second;
       Times("read", id, path, lun.reads);
       Times("write", id, path, lun.writes);
     }
   }
 
  private:
-  // Those that an alert asks for also where there are none: an alert does not see a counter that
-  // comes to be with its first event.
-  void WriteErrors(const RequestTimes::Kind& kind) {
-    std::map<int, std::uint64_t> counts{{EIO, 0}, {ETIMEDOUT, 0}};
-    for (const auto& errors : kind.errors) counts[errors.error] = errors.count;
-    for (const auto& [error, count] : counts) {
-      const char* const name = strerrorname_np(error);
-      metrics_.Counter(
-          "reelfs_mount_request_errors_total", "Requests of the kernel that ended with an error.",
-          With({{"operation", kind.name}, {"error", name == nullptr ? "other" : name}}),
-          Number(count));
-    }
-  }
   Labels With(Labels more) const {
     more.insert(more.begin(), {{"volume", facts_.volume}, {"mount_point", facts_.mount_point}});
     return more;
@@ -152,6 +159,9 @@ class MountWriter {
   const MountFacts& facts_;
   MetricWriter& metrics_;
   std::map<std::string, std::string> names_;  // of LUNs, by UUID
+  // Also where there are none: an alert does not see a counter that comes to be with its first
+  // event.
+  std::map<int, std::uint64_t> worst_{{EIO, 0}, {ETIMEDOUT, 0}};
 };
 
 }  // namespace

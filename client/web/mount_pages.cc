@@ -18,10 +18,10 @@ absl::StatusOr<std::unique_ptr<MountPages>> MountPages::Start(Options options,
   if (pages->tls_ != nullptr) {
     const auto own = ParseCertificates(pages->tls_->Current()->cert_pem);
     if (!own.ok()) return own.status();
-    if (HostsOf(*own->front()) == "none") {
+    if (!MayServe(*own->front())) {
       return absl::FailedPreconditionError(absl::StrCat(
           "web_listen = ", pages->options_.listen, ": the certificate ", pages->tls_->files().cert,
-          " names no host: make one with \"reeladm pki issue … --host\""));
+          " is for no host that serves: make one with \"reeladm pki issue … --host\""));
     }
     auto revocations = WatchedRevocations::Load(pages->tls_);
     if (!revocations.ok()) return revocations.status();

@@ -110,11 +110,12 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Serve(const VolumeServerOptions& o
   HeldSeat& held = *serving.seat;
   absl::Status status = serving.fencer->Take(held.epoch(), &won.quarantine_ms);
   phases.Ended("fences");
-  serving.parts = phases.parts();
   if (status.ok()) {
     WaitOut(options.volume, won.quarantine_ms);
     status = CheckLuns(*serving.volume);  // again: from here on they are written to
+    phases.Ended("quarantine");
   }
+  serving.parts = phases.parts();
   if (status.ok()) {
     auto server = VolumeServer::Open(options, serving, clock);
     phases.Ended("store");

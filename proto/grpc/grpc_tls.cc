@@ -117,10 +117,10 @@ absl::StatusOr<TlsPeer> PeerOf(const grpc::AuthContext& context) {
   return PeerOf(std::string_view(values.front().data(), values.front().size()));
 }
 
-absl::Status CheckNotRevoked(const grpc::AuthContext& context, const Revocations* revocations) {
+absl::Status CheckController(const grpc::AuthContext& context, const Revocations* revocations) {
   if (revocations == nullptr) return absl::OkStatus();
-  const auto peer = PeerOf(context);
-  return peer.ok() ? revocations->Check(*peer) : absl::OkStatus();  // (who else is on no list)
+  const auto peer = PeerWithRole(context, TlsRole::kMdc, "serving volumes");
+  return peer.ok() ? revocations->Check(*peer) : peer.status();
 }
 
 absl::StatusOr<TlsPeer> PeerWithRole(const grpc::AuthContext& context, TlsRole role,

@@ -26,8 +26,9 @@ absl::StatusOr<TlsPeer> PeerOf(const grpc::AuthContext& context);
 // Of this process's servers: called with the reason where a peer's TLS handshake fails, by a thread
 // of gRPC. Nothing: nobody is told any more; returns when no call is under way.
 void OnFailedHandshake(std::function<void(std::string_view why)> callback);
-// PERMISSION_DENIED when the list names the peer's. Null: there is no TLS.
-absl::Status CheckNotRevoked(const grpc::AuthContext& context, const Revocations* revocations);
+// Whether to believe what was dialled. PERMISSION_DENIED: its certificate is no controller's (a
+// client's may be for the same host), or the list names it. Null: there is no TLS.
+absl::Status CheckController(const grpc::AuthContext& context, const Revocations* revocations);
 // PERMISSION_DENIED when the peer has another role.
 absl::StatusOr<TlsPeer> PeerWithRole(const grpc::AuthContext& context, TlsRole role,
                                      std::string_view purpose);

@@ -175,6 +175,11 @@ std::string NameText(const X509_NAME& name) {
   return std::string(data, static_cast<std::size_t>(size));
 }
 
+bool MayServe(X509& certificate) {
+  return HostsOf(certificate) != "none" &&
+         X509_check_purpose(&certificate, X509_PURPOSE_SSL_SERVER, /*ca=*/0) == 1;
+}
+
 std::string HostsOf(const X509& certificate) {
   std::vector<std::string> hosts;
   const OpensslPtr<GENERAL_NAMES> names = AlternativeNames(certificate);

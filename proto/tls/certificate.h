@@ -71,6 +71,9 @@ std::string NameText(const X509_NAME& name);
 
 // The host names and addresses that it is for: "mdc1, 10.0.0.1"; "none".
 std::string HostsOf(const X509& certificate);
+// Whether who dials one of these believes it: those of clients, but for such with hosts, do not
+// serve.
+bool MayServe(X509& certificate);
 
 // Why OpenSSL refused what it was asked last; empties its list of errors.
 std::string OpensslError();

@@ -181,4 +181,4 @@ def test_after_a_failover_the_other_one_tells(cluster):
     phases = {key[1] for key in scrape(cluster, standby)
               if key[0] == "reelfs_takeover_phase_seconds"}
     assert phases == {f'{{volume="reel",phase="{phase}"}}' for phase in (
-        "luns", "seat", "fences", "recovery", "load", "keys", "reclaims")}
+        "luns", "seat", "fences", "quarantine", "recovery", "load", "keys", "reclaims")}

@@ -121,6 +121,14 @@ class GrpcAdmin final : public AdminApi {
     std::string active;  // empty: it knows of none
     bool stopped = false;
   };
+  // A client's certificate may be for the same host. (A call that reached nobody has no peer.)
+  absl::Status CheckIsController(const grpc::ClientContext& context,
+                                 const grpc::Status& status) const {
+    if (!tls_) return absl::OkStatus();
+    if (!status.ok() && !PeerOf(*context.auth_context()).ok()) return absl::OkStatus();
+    return PeerWithRole(*context.auth_context(), TlsRole::kMdc, "serving volumes").status();
+  }
+
   // What one controller says; `standby` is set where it is one.
   absl::Status AskOne(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                       const Message& request, Message& reply, std::optional<Standby>& standby) {
@@ -128,6 +136,7 @@ class GrpcAdmin final : public AdminApi {
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms_));
     if (spoken_.newest >= 2) context.AddMetadata(kProtocolMetadata, EncodeProtocol(spoken_));
     const grpc::Status status = CallOn(channel, context, method, request, reply);
+    if (absl::Status s = CheckIsController(context, status); !s.ok()) return s;
     if (absl::Status s = CheckProtocol(context, status); !s.ok()) return s;
     if (status.ok()) {
       pending_.GiveBack(mdc_, channel);

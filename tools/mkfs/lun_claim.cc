@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 
 #include "volume/base/env.h"
 #include "volume/format/label.h"
@@ -12,52 +16,79 @@
 namespace reel::tools {
 namespace {
 
-// The path has a key of its own already where the kernel keeps it: of a process that is dead.
-absl::Status ClearAll(Reservations& reservations, const Registrations& registrations) {
-  const std::uint64_t key = RandomU64() | 1;
-  ReservationResult result = reservations.Register(key);
-  if (result.done()) return reservations.Clear(key).status;
-  for (const std::uint64_t own : registrations.keys) {
-    if (result.outcome != ReservationResult::Outcome::kConflict) return result.status;
-    result = reservations.Clear(own);
-    if (result.done()) return result.status;
+struct Registered {
+  Lun* lun = nullptr;
+  std::vector<std::uint64_t> keys;
+};
+
+// Of the volumes that the labels name. FAILED_PRECONDITION: something else is registered.
+absl::StatusOr<std::vector<Registered>> FindFormer(const std::vector<Lun*>& luns) {
+  std::vector<Registered> found;
+  for (Lun* lun : luns) {
+    if (!lun->has_reservations()) continue;
+    auto registrations = lun->reservations()->ReadKeys();
+    if (absl::IsUnimplemented(registrations.status())) continue;
+    if (!registrations.ok()) return registrations.status();
+    if (registrations->keys.empty()) continue;
+    const auto label = ReadLabel(*lun);
+    const Uuid volume = label.ok() ? label->label.volume : Uuid();
+    for (const std::uint64_t key : registrations->keys) {
+      if (!volume.is_nil() && PartsOfKey(volume, key)) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          lun->name(), ": key ", KeyText(key),
+          " of something else than the volume in its label is ",
+          "registered there; if nothing else uses the LUN, clear it with reel-label unreserve"));
+    }
+    found.push_back({lun, std::move(registrations->keys)});
   }
-  return result.status;
+  return found;
 }
 
-// Nothing of mkfs's is written yet: what lands from here to the new reservation lands in the volume
-// that is given up. `*cleared`: somebody was registered. What is of something else stays.
-absl::Status DropFormer(Lun& lun, bool* cleared) {
-  Reservations* const reservations = lun.reservations();
-  const auto label = ReadLabel(lun);
-  if (reservations == nullptr || !label.ok() || label->label.volume.is_nil()) {
-    return absl::OkStatus();
+// The path has a key of its own already where the kernel keeps it: of a process that is dead.
+absl::Status ClearAll(const Registered& registered) {
+  Reservations& reservations = *registered.lun->reservations();
+  const std::uint64_t key = RandomU64() | 1;
+  ReservationResult result = reservations.Register(key);
+  if (result.done()) {
+    result = reservations.Clear(key);
+    if (!result.done()) (void)reservations.Unregister(key);
+  } else {
+    for (const std::uint64_t own : registered.keys) {
+      if (result.done() || result.outcome != ReservationResult::Outcome::kConflict) break;
+      result = reservations.Clear(own);
+    }
   }
-  const auto registrations = reservations->ReadKeys();
-  if (absl::IsUnimplemented(registrations.status())) return absl::OkStatus();
-  if (!registrations.ok()) return registrations.status();
-  const bool all_its = std::ranges::all_of(registrations->keys, [&](std::uint64_t key) {
-    return PartsOfKey(label->label.volume, key).has_value();
-  });
-  if (registrations->keys.empty() || !all_its) return absl::OkStatus();
-  *cleared = true;
-  return ClearAll(*reservations, *registrations);
+  if (result.done()) return absl::OkStatus();
+  return absl::Status(result.status.code(),
+                      absl::StrCat(registered.lun->name(), ": its registrations stay (",
+                                   result.status.message(), "); try reel-label unreserve"));
 }
 
 }  // namespace
+
+// (Nothing of mkfs's is written yet: what lands from here to the new reservation lands in what is
+// given up.)
+absl::StatusOr<bool> EndFormerRegistrations(const std::vector<Lun*>& luns) {
+  const auto former = FindFormer(luns);
+  if (!former.ok()) return former.status();
+  for (const Registered& registered : *former) {
+    if (absl::Status s = ClearAll(registered); !s.ok()) return s;
+  }
+  return !former->empty();
+}
 
 LunClaim::~LunClaim() {
   if (!kept_) fencer_.Leave();
 }
 
 absl::Status LunClaim::Take() {
-  bool cleared = false;
-  for (const auto& lun : volume_.luns) {
-    if (absl::Status s = DropFormer(*lun, &cleared); !s.ok()) return s;
-  }
+  std::vector<Lun*> luns;
+  for (const auto& lun : volume_.luns) luns.push_back(lun.get());
+  const auto cleared = EndFormerRegistrations(luns);
+  if (!cleared.ok()) return cleared.status();
   std::uint64_t quarantine_ms = 0;
   if (absl::Status s = fencer_.Take(Epoch(0), &quarantine_ms); !s.ok()) return s;
-  if (cleared) {
+  if (*cleared) {
     const mdc::FenceOutcome drained = fencer_.Fence({.id = mdc::FenceId(1), .drain = true});
     if (!drained.done) return absl::UnavailableError(drained.problem);
     quarantine_ms = std::max(quarantine_ms, drained.quarantine_ms);

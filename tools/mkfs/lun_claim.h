@@ -6,11 +6,19 @@
 // (docs/failover.md). Threads: one.
 #pragma once
 
+#include <vector>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "mdc/fence/fencer.h"
 #include "volume/format/lun_scan.h"
 
 namespace reel::tools {
+
+// Takes away what the volumes that the LUNs' labels name have registered there. Whether there was
+// any. FAILED_PRECONDITION: something else is registered on one of them, and all are as they were.
+// REQUIRES: nobody serves those volumes.
+absl::StatusOr<bool> EndFormerRegistrations(const std::vector<Lun*>& luns);
 
 class LunClaim {
  public:
@@ -21,8 +29,8 @@ class LunClaim {
   LunClaim(const LunClaim&) = delete;
   LunClaim& operator=(const LunClaim&) = delete;
 
-  // Ends the registrations of the volumes that the labels name, and waits for what was sent under
-  // them. REQUIRES: nobody serves those. FAILED_PRECONDITION: something else is registered.
+  // EndFormerRegistrations, takes the LUNs, and waits for what was sent before. Errors as of that,
+  // and as of Fencer::Take.
   absl::Status Take();
   // The volume is made.
   void Keep() { kept_ = true; }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/mkfs/forced_luns.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/format/label.h"
 #include "volume/format/reservation_key.h"
@@ -104,6 +105,30 @@ TEST_F(LunClaimTest, WhatIsOfSomethingElseStays) {
   EXPECT_TRUE(absl::IsFailedPrecondition(taken));
   EXPECT_THAT(std::string(taken.message()), HasSubstr("reel-label unreserve"));
   EXPECT_EQ(lun_.Keys(), keys);
+}
+
+TEST_F(LunClaimTest, WhereOneIsOfSomethingElseAllStay) {
+  const auto host = FormerHost(MakeSessionKey(former_, Epoch(7), 1));
+  const auto keys = lun_.Keys();
+  FaultyLun other_bytes{FaultyLun::Options{.name = "b", .size_bytes = 4 * kMiB}};
+  SharedLun other{other_bytes};
+  const auto stranger = other.NewPath("stranger");
+  ASSERT_TRUE(stranger->reservations()->Register(0x1234).done());
+  const auto second = other.NewPath("mkfs");
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      EndFormerRegistrations({volume_.luns[0].get(), second.get()}).status()));
+  EXPECT_EQ(lun_.Keys(), keys);
+}
+
+// Its seat is where this host does not see it: a controller may be at work there.
+TEST_F(LunClaimTest, NobodyIsCutOffWhoMayBeServed) {
+  std::vector<std::vector<PickedLun>> picked(1);
+  picked[0].emplace_back().lun = lun_.NewPath("mkfs");
+  EXPECT_TRUE(CheckForcedLuns(picked, {}).ok()) << "nobody is registered";
+  const auto host = FormerHost(MakeSessionKey(former_, Epoch(7), 1));
+  const absl::Status refused = CheckForcedLuns(picked, {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("--luns"));
 }
 
 }  // namespace

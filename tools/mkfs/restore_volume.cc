@@ -16,6 +16,7 @@
 #include "mdc/store/store.h"
 #include "tools/lib/geometry.h"
 #include "tools/mkfs/forced_luns.h"
+#include "tools/mkfs/lun_claim.h"
 #include "tools/mkfs/lun_picker.h"
 #include "tools/mkfs/make_volume.h"
 #include "tools/mkfs/restore_checks.h"
@@ -115,6 +116,9 @@ class Restore {
 
   // No volume yet: there is no descriptor on its seat.
   absl::StatusOr<OpenVolume> LabelNewLuns() {
+    std::vector<Lun*> picked_luns;
+    for (const PickedLun& picked : picked_) picked_luns.push_back(picked.lun.get());
+    if (absl::Status s = EndFormerRegistrations(picked_luns).status(); !s.ok()) return s;
     for (std::uint32_t position = 0; position < picked_.size(); ++position) {
       PickedLun& picked = picked_[position];
       Lun& lun = *picked.lun;

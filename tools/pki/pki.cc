@@ -101,7 +101,9 @@ absl::StatusOr<PkiFiles> IssueCertificate(const std::string& directory, const Pk
   if (key == nullptr) return CryptoError("make a key");
   // A controller dials others, too. A client that is named by a host may serve pages; that it is no
   // controller its role says.
-  const char* const usage = request.hosts.empty() ? "clientAuth" : "serverAuth,clientAuth";
+  const bool serves =
+      request.role == TlsRole::kMdc || (request.role == TlsRole::kClient && !request.hosts.empty());
+  const char* const usage = serves ? "serverAuth,clientAuth" : "clientAuth";
   auto certificate = MakeCertificate(request.name, key.get(), authority->certificate.get(),
                                      authority->key.get(), request.days,
                                      {{NID_basic_constraints, "critical,CA:FALSE"},
