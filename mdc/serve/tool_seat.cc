@@ -1,11 +1,14 @@
 #include "mdc/serve/tool_seat.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "mdc/seat/seat_check.h"
 #include "spdlog/spdlog.h"
 #include "volume/base/host_name.h"
+#include "volume/format/reservation_key.h"
+#include "volume/lun/reservation.h"
 
 namespace reel::mdc {
 namespace {
@@ -16,6 +19,22 @@ SeatOptions OptionsOf(const VolumeDescriptor& descriptor, std::string tool) {
   options.program = std::move(tool);
   options.host = HostName();
   return options;
+}
+
+// The last controller that is registered on any of the LUNs. (Of a volume whose metadata LUNs are
+// new, the seat's tells nothing of it.)
+Epoch LastRegistered(const OpenVolume& volume) {
+  Epoch last;
+  for (const auto& lun : volume.luns) {
+    if (!lun->has_reservations()) continue;
+    const auto registrations = lun->reservations()->ReadKeys();
+    if (!registrations.ok()) continue;  // who takes the LUN is told why
+    for (const std::uint64_t key : registrations->keys) {
+      const auto parts = PartsOfKey(volume.descriptor.volume, key);
+      if (parts && parts->controller) last = std::max(last, parts->epoch);
+    }
+  }
+  return last;
 }
 
 }  // namespace
@@ -40,7 +59,8 @@ absl::StatusOr<std::unique_ptr<ToolSeat>> ToolSeat::Take(
   HeldSeat::Events events;
   events.lost = lost;
   events.expired = [lost] { lost(absl::AbortedError("its term is over")); };
-  auto won = WinSeat(contest, NextEpoch(contest, written), options, std::move(events), clock,
+  const Epoch last = std::max(written, LastRegistered(*contest.volume));
+  auto won = WinSeat(contest, NextEpoch(contest, last), options, std::move(events), clock,
                      /*stays_stopped=*/true);
   if (!won.ok()) return won.status();
   held->won_ = *std::move(won);
@@ -50,6 +70,13 @@ absl::StatusOr<std::unique_ptr<ToolSeat>> ToolSeat::Take(
     return s;
   WaitOut(contest.volume->descriptor.name, seat.quarantine_ms);
   return held;
+}
+
+absl::Status ToolSeat::AwaitSent() {
+  const FenceOutcome drained = won_.fencer->Fence({.id = FenceId(1), .drain = true});
+  if (!drained.done) return absl::UnavailableError(drained.problem);
+  WaitOut(contest_.volume->descriptor.name, drained.quarantine_ms);
+  return absl::OkStatus();
 }
 
 absl::Status ToolSeat::CheckTerm() const {

@@ -25,6 +25,9 @@ class ToolSeat {
       const Clock& clock);
   // Gives it up.
   ~ToolSeat();
+  // Waits until nothing is under way any more that a host has sent to LUNs with reservations before
+  // they were taken: for who has cleared registrations there. UNAVAILABLE: a LUN does not answer.
+  absl::Status AwaitSent();
 
   OpenVolume& volume() { return *contest_.volume; }
   Epoch epoch() const { return won_.seat->epoch(); }

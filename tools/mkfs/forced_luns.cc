@@ -51,7 +51,9 @@ std::map<Uuid, Former> FormersOf(const std::vector<std::vector<PickedLun>>& pick
       Former& former = formers[label->label.volume];
       if (AnyRegistered(*one.lun)) former.registered = one.lun->name();
       auto reading = ReadDescriptor(*one.lun);
-      if (reading.ok() && reading->descriptor.volume == label->label.volume) {
+      const bool older = reading.ok() && former.descriptor &&
+                         reading->descriptor.generation <= former.descriptor->generation;
+      if (reading.ok() && !older && reading->descriptor.volume == label->label.volume) {
         former.descriptor = std::move(reading->descriptor);
       }
     }
@@ -79,11 +81,15 @@ absl::Status CheckFormer(const Uuid& volume, const Former& former,
   for (const FoundLun& found : seat == nullptr ? ScanLuns(patterns) : std::vector<FoundLun>()) {
     if (!found.status.ok() || found.reading.label.lun != former.descriptor->seat_lun) continue;
     auto lun = OpenLun(found.name, LunAccess::kReadOnly);
-    if (!lun.ok()) continue;
+    if (!lun.ok()) return lun.status();
     opened = *std::move(lun);
     seat = opened.get();
   }
   if (seat == nullptr) return absl::NotFoundError("the LUN of its seat is not among the luns");
+  // A LUN keeps its UUID: this one may be another volume's seat by now.
+  if (const auto label = ReadLabel(*seat); label.ok() && label->label.volume != volume) {
+    return absl::OkStatus();
+  }
   return CheckSeat(*seat, volume, former.descriptor->name);
 }
 
@@ -93,7 +99,7 @@ absl::Status CheckForcedLuns(const std::vector<std::vector<PickedLun>>& picked,
                              const std::vector<std::string>& patterns) {
   for (const auto& [volume, former] : FormersOf(picked)) {
     const absl::Status unserved = CheckFormer(volume, former, picked, patterns);
-    if (absl::IsFailedPrecondition(unserved)) return unserved;
+    if (!unserved.ok() && !absl::IsNotFound(unserved)) return unserved;
     if (unserved.ok() || former.registered.empty()) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         former.registered, ": hosts of volume ", volume.ToString(),

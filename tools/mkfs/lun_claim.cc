@@ -31,6 +31,9 @@ absl::StatusOr<std::vector<Registered>> FindFormer(const std::vector<Lun*>& luns
     if (!registrations.ok()) return registrations.status();
     if (registrations->keys.empty()) continue;
     const auto label = ReadLabel(*lun);
+    const bool says_none = absl::IsNotFound(label.status()) || absl::IsDataLoss(label.status()) ||
+                           absl::IsUnimplemented(label.status());
+    if (!label.ok() && !says_none) return label.status();
     const Uuid volume = label.ok() ? label->label.volume : Uuid();
     for (const std::uint64_t key : registrations->keys) {
       if (!volume.is_nil() && PartsOfKey(volume, key)) continue;

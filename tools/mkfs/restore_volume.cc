@@ -105,6 +105,7 @@ class Restore {
     auto seat = mdc::ToolSeat::Take(*std::move(volume), options_.program, LoseSeat, SystemClock());
     if (!seat.ok()) return seat.status();
     seat_ = *std::move(seat);
+    if (absl::Status s = cleared_ ? seat_->AwaitSent() : absl::OkStatus(); !s.ok()) return s;
     // A client that had the volume mounted may write for as long.
     SleepFor(std::chrono::milliseconds(dump_.head.lease_ms));
     epoch_ = std::max({dump_.head.epoch, remains_.marked, seat_->epoch()}) +
@@ -118,7 +119,9 @@ class Restore {
   absl::StatusOr<OpenVolume> LabelNewLuns() {
     std::vector<Lun*> picked_luns;
     for (const PickedLun& picked : picked_) picked_luns.push_back(picked.lun.get());
-    if (absl::Status s = EndFormerRegistrations(picked_luns).status(); !s.ok()) return s;
+    const auto cleared = EndFormerRegistrations(picked_luns);
+    if (!cleared.ok()) return cleared.status();
+    cleared_ = *cleared;
     for (std::uint32_t position = 0; position < picked_.size(); ++position) {
       PickedLun& picked = picked_[position];
       Lun& lun = *picked.lun;
@@ -228,6 +231,7 @@ class Restore {
   WholeDump dump_;
   Remains remains_;
   std::vector<PickedLun> picked_;
+  bool cleared_ = false;  // what former hosts had registered on these
   std::uint64_t region_blocks_ = 0;
   VolumeDescriptor descriptor_;
   Epoch epoch_;
