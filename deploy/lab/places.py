@@ -11,13 +11,17 @@ from vm.wires import SETUP_PORT, address
 # Below Linux's range of ports for outgoing connections, so that none of those takes ours while the
 # MDC is down.
 PORTS = range(20000, 32000)
+_given = set()  # of this process: nobody listens there yet
 
 
 def free_port():
     for port in random.sample(PORTS, 200):
+        if port in _given:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
+                _given.add(port)
                 return port
             except OSError:
                 continue
