@@ -118,6 +118,22 @@ TEST_F(FileStateTest, ATokenGoesWhenAllThatItCoversIsCommitted) {
   EXPECT_TRUE(file_->DirtyIn(kWholeFile));
 }
 
+// Its bytes go to the controller as a whole, or get blocks: both take all of the token.
+TEST_F(FileStateTest, BytesWithoutABlockKeepAllOfTheToken) {
+  MemoryBudget budget{1 << 20};
+  SpareMemory spare;
+  BufferPool buffers{4 * kBlock, 16 * kBlock};
+  MutexLock lock(file_->mutex);
+  Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_HOLE, 2);
+  const std::vector<std::byte> bytes(100);
+  EXPECT_FALSE(file_->DirtyIn({.first = FileBlock(1)}));
+  (void)file_->memory.Put(
+      0, bytes,
+      {.budget = budget, .spare = spare, .buffers = buffers, .dirty_buffer_bytes = 4 * kBlock});
+  EXPECT_TRUE(file_->DirtyIn({.first = FileBlock(1)}));
+  file_->memory.Clear();
+}
+
 TEST_F(FileStateTest, ATruncationForgetsTheBlocksBeyond) {
   MutexLock lock(file_->mutex);
   Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_WRITTEN, 8);
