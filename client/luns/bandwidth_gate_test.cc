@@ -162,6 +162,8 @@ TEST_F(HeldRequest, GoesWhenTheMountEnds) {
 TEST_F(HeldRequest, GoesWhenTheDealCountsNoMore) {
   by_.clock.Advance(60'000);
   EXPECT_TRUE(Outcome().ok());
+  v1::Traffic report;
+  EXPECT_FALSE(by_.gate.Report([](std::uint64_t) { return true; }, report)) << "by no wait's end";
 }
 
 TEST_F(HeldRequest, GoesAfterAWhileInAnyCase) {
