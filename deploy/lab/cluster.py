@@ -51,8 +51,7 @@ class Cluster:
         self.luns = (IscsiLuns(directory, self.spec, self.targets[0]) if self.targets else
                      ImageLuns(directory, self.spec))
         self.pki = Pki(directory, self.spec)
-        self.mdcs = [Mdc(name, self, address)
-                     for name, address in state["mdcs"].items()]
+        self.mdcs = [Mdc(name, self, address) for name, address in state["mdcs"].items()]
         self.clients = [Client(f"ws{i}", self) for i in range(1, self.spec.clients + 1)]
         self.hosts = self.san + self.mdcs + self.clients
 

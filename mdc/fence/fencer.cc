@@ -368,6 +368,13 @@ FenceOutcome Fencer::Fence(const CoreOutputs::Fence& order) {
   return all;
 }
 
+absl::Status Fencer::AwaitSent(std::uint64_t* quarantine_ms) {
+  const FenceOutcome drained = Fence({.id = FenceId(0), .drain = true});
+  if (!drained.done) return absl::UnavailableError(drained.problem);
+  *quarantine_ms = std::max(*quarantine_ms, drained.quarantine_ms);
+  return absl::OkStatus();
+}
+
 // ---- watching ---------------------------------------------------------------------------------
 
 absl::Status Fencer::Watch(std::vector<std::uint64_t>& seen, std::vector<std::string>& problems) {

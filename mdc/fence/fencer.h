@@ -61,6 +61,10 @@ class Fencer {
   absl::Status Sweep(const std::map<std::uint64_t, SessionId>& known, std::uint64_t* quarantine_ms);
 
   FenceOutcome Fence(const CoreOutputs::Fence& order);
+  // Waits for what was sent to the LUNs before, whoever sent it: for who has cleared registrations
+  // there, so that Take found nobody to wait for. UNAVAILABLE: a LUN does not answer.
+  // `*quarantine_ms` as above.
+  absl::Status AwaitSent(std::uint64_t* quarantine_ms);
 
   // Looks whether all is as Take left it, and mends LUNs without metadata. Not OK: the seat is
   // lost, and this process must end. Session keys that it saw go to `seen`; what is wrong and will

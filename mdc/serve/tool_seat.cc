@@ -73,9 +73,9 @@ absl::StatusOr<std::unique_ptr<ToolSeat>> ToolSeat::Take(
 }
 
 absl::Status ToolSeat::AwaitSent() {
-  const FenceOutcome drained = won_.fencer->Fence({.id = FenceId(1), .drain = true});
-  if (!drained.done) return absl::UnavailableError(drained.problem);
-  WaitOut(contest_.volume->descriptor.name, drained.quarantine_ms);
+  std::uint64_t quarantine_ms = 0;
+  if (absl::Status s = won_.fencer->AwaitSent(&quarantine_ms); !s.ok()) return s;
+  WaitOut(contest_.volume->descriptor.name, quarantine_ms);
   return absl::OkStatus();
 }
 

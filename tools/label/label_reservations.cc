@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tools/lib/clear_registrations.h"
 #include "tools/lib/table.h"
-#include "volume/base/env.h"
 #include "volume/format/label.h"
 #include "volume/format/reservation_key.h"
 #include "volume/lun/lun.h"
@@ -87,10 +87,7 @@ absl::Status ClearReservations(const std::string& path, bool force) {
                      "clearing them lets hosts write that were fenced. If none does, add --force ",
                      name));
   }
-  Reservations& reservations = *found->lun->reservations();
-  const std::uint64_t key = RandomU64() | 1;
-  if (const auto result = reservations.Register(key); !result.done()) return result.status;
-  if (const auto result = reservations.Clear(key); !result.done()) return result.status;
+  if (absl::Status s = ClearRegistrations(*found->lun, keys); !s.ok()) return s;
   absl::PrintF("%s: %d registrations cleared\n", name, keys.size());
   return absl::OkStatus();
 }

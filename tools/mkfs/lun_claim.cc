@@ -1,13 +1,11 @@
 #include "tools/mkfs/lun_claim.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-
-#include "volume/base/env.h"
+#include "tools/lib/clear_registrations.h"
 #include "volume/format/label.h"
 #include "volume/format/reservation_key.h"
 #include "volume/lun/lun.h"
@@ -47,26 +45,6 @@ absl::StatusOr<std::vector<Registered>> FindFormer(const std::vector<Lun*>& luns
   return found;
 }
 
-// The path has a key of its own already where the kernel keeps it: of a process that is dead.
-absl::Status ClearAll(const Registered& registered) {
-  Reservations& reservations = *registered.lun->reservations();
-  const std::uint64_t key = RandomU64() | 1;
-  ReservationResult result = reservations.Register(key);
-  if (result.done()) {
-    result = reservations.Clear(key);
-    if (!result.done()) (void)reservations.Unregister(key);
-  } else {
-    for (const std::uint64_t own : registered.keys) {
-      if (result.done() || result.outcome != ReservationResult::Outcome::kConflict) break;
-      result = reservations.Clear(own);
-    }
-  }
-  if (result.done()) return absl::OkStatus();
-  return absl::Status(result.status.code(),
-                      absl::StrCat(registered.lun->name(), ": its registrations stay (",
-                                   result.status.message(), "); try reel-label unreserve"));
-}
-
 }  // namespace
 
 // (Nothing of mkfs's is written yet: what lands from here to the new reservation lands in what is
@@ -75,7 +53,7 @@ absl::StatusOr<bool> EndFormerRegistrations(const std::vector<Lun*>& luns) {
   const auto former = FindFormer(luns);
   if (!former.ok()) return former.status();
   for (const Registered& registered : *former) {
-    if (absl::Status s = ClearAll(registered); !s.ok()) return s;
+    if (absl::Status s = ClearRegistrations(*registered.lun, registered.keys); !s.ok()) return s;
   }
   return !former->empty();
 }
@@ -92,9 +70,7 @@ absl::Status LunClaim::Take() {
   std::uint64_t quarantine_ms = 0;
   if (absl::Status s = fencer_.Take(Epoch(0), &quarantine_ms); !s.ok()) return s;
   if (*cleared) {
-    const mdc::FenceOutcome drained = fencer_.Fence({.id = mdc::FenceId(1), .drain = true});
-    if (!drained.done) return absl::UnavailableError(drained.problem);
-    quarantine_ms = std::max(quarantine_ms, drained.quarantine_ms);
+    if (absl::Status s = fencer_.AwaitSent(&quarantine_ms); !s.ok()) return s;
   }
   mdc::WaitOut(volume_.descriptor.name, quarantine_ms);
   return absl::OkStatus();

@@ -120,17 +120,20 @@ const FuseDispatcher& FuseDispatcher::CurrentDispatcher() {
 
 void FuseDispatcher::Serve(KernelRequest& request) {
   if (awake_cpus_ != nullptr && !request.IsLarge()) awake_cpus_->NoteRequest();
-  if (options_.times == nullptr) return Call(request);
+  if (options_.times == nullptr) {
+    (void)Call(request);
+    return;
+  }
   const std::uint32_t opcode = request.opcode();  // once it is answered, it may be another one
   const auto began = std::chrono::steady_clock::now();
-  Call(request);
+  const int error = Call(request);
   const auto took = std::chrono::steady_clock::now() - began;
-  options_.times->Add(opcode, std::exchange(served.error, 0),
+  options_.times->Add(opcode, error,
                       static_cast<std::uint64_t>(
                           std::chrono::duration_cast<std::chrono::microseconds>(took).count()));
 }
 
-void FuseDispatcher::Call(KernelRequest& request) {
+int FuseDispatcher::Call(KernelRequest& request) {
   served = {this, &request};
   if (request.opcode() == kOpStatx) request.header().opcode = FUSE_GETATTR;
   if (request.opcode() == kOpTmpfile) request.header().opcode = FUSE_CREATE;
@@ -138,7 +141,7 @@ void FuseDispatcher::Call(KernelRequest& request) {
   bytes.size = request.length_bytes();
   bytes.mem = request.begin();
   fuse_session_process_buf(session_, &bytes);
-  served = {.error = served.error};
+  return std::exchange(served, {}).error;
 }
 
 void FuseDispatcher::OnInit(void*, fuse_conn_info* connection) {

@@ -79,7 +79,8 @@ class FuseDispatcher {
  private:
   static void OnInit(void* userdata, fuse_conn_info* connection);
   static ssize_t WriteReply(int fd, iovec* parts, int count, void* userdata);
-  void Call(KernelRequest& request);
+  // The errno that it was answered with; 0: with none.
+  int Call(KernelRequest& request);
   ssize_t ReplyInit(KernelRequest& request, const iovec* parts);
 
   const Options options_;
