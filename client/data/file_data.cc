@@ -143,17 +143,10 @@ void FileDataImpl::OnReplayed(const v1::Request& request, const v1::Reply& reply
 void FileDataImpl::Close(std::uint64_t inode) {
   const FileRef file = context_.table.Find(inode);
   if (file == nullptr) return;
-  if (LetGo(*file)) {
-    access_.FetchTail(file, [this](FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
-      committer_.NoteDirty(f);
-    });
-  }
-}
-
-bool FileDataImpl::LetGo(FileState& f) {
+  FileState& f = *file;
   MutexLock lock(f.mutex);
   const Opens::Closed closed = f.opens.Close();
-  if (!closed.last) return false;
+  if (!closed.last) return;
   f.read_ahead_chunks.Clear();
   f.frame_chunks.Close();
   f.memory.ForgetAll();
@@ -166,7 +159,6 @@ bool FileDataImpl::LetGo(FileState& f) {
   if (f.grant.tail_allocated()) committer_.NoteDirty(f);
   // What is dirty goes first; and with the token, that nobody has the file open any more.
   if (!f.untold()) committer_.TellClosed(f);
-  return f.grant.tail_allocated() && !f.grant.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
 }
 
 std::unique_ptr<FileData> FileData::Create(const FileDataOptions& options, const Clock& clock,

@@ -49,7 +49,11 @@ class FileDataImpl : public FileData {
     context_.table.Begin(context_.io->block_bytes(), context_.options.stream_bytes);
     traffic_ = std::make_unique<TrafficReporter>(
         session, context_.gate, [this](std::uint64_t inode) { return IsOpen(inode); });
-    committer_.Start([this] { Reap(); });
+    committer_.Start([this] { Reap(); },
+                     [this](const FileRef& file) {
+                       access_.FetchTail(file, [this](FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                                                   f.mutex) { committer_.NoteDirty(f); });
+                     });
     started_ = true;
     paths_.store(context_.paths.get());
     reports_traffic_.store(true);
@@ -264,8 +268,6 @@ class FileDataImpl : public FileData {
   absl::Status MakeDurable(const FileRef& file, const IoContext& io);
   absl::StatusOr<v1::Attr> AttrAtController(std::uint64_t inode, const IoContext& io);
   absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
-  // True: its tail cannot go without a token, which others have taken as they looked.
-  bool LetGo(FileState& file);
   // Tells the controller whether the file is open here, whatever it thinks.
   void UnregisterOpens(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void Reap();

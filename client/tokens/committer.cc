@@ -43,8 +43,10 @@ bool DeniesToken(const absl::Status& status) {
 
 }  // namespace
 
-void Committer::Start(std::function<void()> each_second) {
+void Committer::Start(std::function<void()> each_second,
+                      std::function<void(const FileRef&)> fetch_tail) {
   each_second_ = std::move(each_second);
+  fetch_tail_ = std::move(fetch_tail);
   thread_ = Thread([this] { Main(); });
 }
 
@@ -367,6 +369,7 @@ std::vector<FileRef> Committer::TakeDue(std::uint64_t now_ms) {
 
 std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
   std::vector<PlanRef> plans;
+  std::vector<FileRef> without_token;  // for their tails
   for (const FileRef& file : TakeDue(now_ms)) {
     MutexLock lock(file->mutex);
     file->listed = false;
@@ -380,6 +383,9 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
     const bool unused = file->unused();
     PlanRef plan = Begin(*file, unused ? What::kAllAndTail : What::kAll);
     if (tail_to_go && !unused) NoteDirty(*file);
+    if (tail_to_go && unused && !file->grant.Has(file->EndSpan(), v1::TOKEN_EXCLUSIVE)) {
+      without_token.push_back(file);
+    }
     if (plan == nullptr) {
       if (!file->untold()) TellClosed(*file);  // it was told, or forgotten, by others
       continue;
@@ -389,6 +395,7 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
     }
     plans.push_back(std::move(plan));
   }
+  for (const FileRef& file : without_token) fetch_tail_(file);
   MutexLock lock(mutex_);
   taken_.clear();
   return plans;

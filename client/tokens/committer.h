@@ -35,8 +35,10 @@ class Committer {
       : context_(context), write_behind_(write_behind), dropper_(dropper) {}
   ~Committer() { Stop(); }
 
-  // `each_second` is called from the committing thread.
-  void Start(std::function<void()> each_second);
+  // Both are called from the committing thread. `fetch_tail`: of a file that nobody has open, and
+  // whose tail cannot go without a token that others have taken as they looked; NoteDirty, when it
+  // has come, or has to be asked for once more.
+  void Start(std::function<void()> each_second, std::function<void(const FileRef&)> fetch_tail);
   void Stop();
 
   // The file became dirty, or its tail is to be released: it is committed in time.
@@ -152,6 +154,7 @@ class Committer {
   WriteBehind& write_behind_;
   PageDropper& dropper_;
   std::function<void()> each_second_;
+  std::function<void(const FileRef&)> fetch_tail_;
   Mutex mutex_;
   CondVar wake_;
   struct Listed {

@@ -217,24 +217,27 @@ absl::Status FileAccess::TakeIn(FileState& f, const FetchRange& range,
 void FileAccess::PrefetchLayout(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
                                 const IoContext& io) {
   const std::uint64_t least_bytes = context_.options.least_prefetch_bytes;
-  Fetch(file, mode, io, [&](FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
+  (void)Fetch(file, mode, io, [&](FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
     return mode == v1::TOKEN_EXCLUSIVE ? BlocksToPrefetch(f, at_bytes, least_bytes)
                                        : LayoutToPrefetch(f, at_bytes, least_bytes);
   });
 }
 
 void FileAccess::FetchTail(const FileRef& file, std::function<void(FileState&)> done) {
-  Fetch(
+  const bool asked = Fetch(
       file, v1::TOKEN_EXCLUSIVE, {},
       [](FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
         const TokenSpan end = f.EndSpan();
         const std::uint64_t from_bytes = end.first.value() * f.block_bytes;
         return std::optional(FetchRange{end, from_bytes, f.block_bytes, false});
       },
-      std::move(done));
+      done);
+  if (asked) return;
+  MutexLock lock(file->mutex);
+  done(*file);
 }
 
-void FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const IoContext& io,
+bool FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const IoContext& io,
                        absl::FunctionRef<std::optional<FetchRange>(FileState&)> choose,
                        std::function<void(FileState&)> done) {
   FileState& f = *file;
@@ -244,9 +247,11 @@ void FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const IoContext&
   {
     MutexLock lock(f.mutex);
     // (With a recall in progress no grant is taken in.)
-    if (!f.users.MayFetch(/*pinned=*/false) || f.recall.under_way() || context_.stopping) return;
+    if (!f.users.MayFetch(/*pinned=*/false) || f.recall.under_way() || context_.stopping) {
+      return false;
+    }
     range = choose(f);
-    if (!range) return;
+    if (!range) return false;
     f.users.BeginFetch();
     NoteBlocks(f, *range);
     under_token = f.grant.Has(range->token, mode);
@@ -273,6 +278,7 @@ void FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const IoContext&
         if (done) done(state);
       },
       session, under_token);
+  return true;
 }
 
 }  // namespace reel::client

@@ -87,8 +87,8 @@ class FileAccess {
   void PrefetchLayout(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
                       const IoContext& io);
 
-  // Asks for the right to give back what lies behind the file's end; `done` is called, on another
-  // thread, when it has come. REQUIRES: no lock held.
+  // Asks for the right to give back what lies behind the file's end; `done` is called, on any
+  // thread, when it has come, or cannot be asked for now. REQUIRES: no lock held.
   void FetchTail(const FileRef& file, std::function<void(FileState&)> done);
 
   // Returns when the kernel holds no page of the range; it may fill them again at once. REQUIRES:
@@ -109,8 +109,9 @@ class FileAccess {
   bool LeaseHolds() const { return context_.session->LeaseHolds(); }
 
  private:
-  // What `choose` says, if anything, is asked for; nobody waits. `done`: it has come.
-  void Fetch(const FileRef& file, v1::TokenMode mode, const IoContext& io,
+  // What `choose` says, if anything, is asked for; nobody waits. `done`: it has come. False: it is
+  // not asked for.
+  bool Fetch(const FileRef& file, v1::TokenMode mode, const IoContext& io,
              absl::FunctionRef<std::optional<FetchRange>(FileState&)> choose,
              std::function<void(FileState&)> done = nullptr);
   struct Ticket;  // a LayoutGet under way
