@@ -49,11 +49,7 @@ class FileDataImpl : public FileData {
     context_.table.Begin(context_.io->block_bytes(), context_.options.stream_bytes);
     traffic_ = std::make_unique<TrafficReporter>(
         session, context_.gate, [this](std::uint64_t inode) { return IsOpen(inode); });
-    committer_.Start([this] { Reap(); },
-                     [this](const FileRef& file) {
-                       access_.FetchTail(file, [this](FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
-                                                   f.mutex) { committer_.NoteDirty(f); });
-                     });
+    committer_.Start([this] { Reap(); }, [this](const FileRef& file) { access_.FetchTail(file); });
     started_ = true;
     paths_.store(context_.paths.get());
     reports_traffic_.store(true);
@@ -285,7 +281,7 @@ class FileDataImpl : public FileData {
   Committer committer_{context_, write_behind_, dropper_};
   AccessTimes access_times_{context_};
   Recaller recaller_{context_, committer_, dropper_};
-  FileAccess access_{context_, recaller_};
+  FileAccess access_{context_, committer_, recaller_};
   FileIo file_io_{context_, access_, write_behind_, committer_};
   FileResize resize_{context_, access_, file_io_, committer_};
   std::unique_ptr<TrafficReporter> traffic_;

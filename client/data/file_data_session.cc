@@ -97,8 +97,9 @@ void FileDataImpl::Reap() {
   for (const std::uint64_t inode : empty) {
     context_.table.DropIf(inode, [](FileState& f) {
       f.mutex.AssertHeld();
-      return f.unused() && f.grant.empty() && !f.access.any() && !f.uncommitted.any() &&
-             f.memory.empty() && f.kernel_pages.empty() && !f.write_error.unreported();
+      return f.unused() && f.grant.empty() && !f.grant.tail_allocated() && !f.access.any() &&
+             !f.uncommitted.any() && f.memory.empty() && f.kernel_pages.empty() &&
+             !f.write_error.unreported();
     });
   }
   for (const auto& use : Surplus(std::move(holders), context_.options.max_idle_tokens)) {

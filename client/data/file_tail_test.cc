@@ -1,11 +1,14 @@
 // Blocks behind the end of a file: whoever has them for its writes gives them back.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "client/testing/data_cluster.h"
+#include "client/testing/test_interrupt.h"
+#include "proto/status.h"
 
 namespace reel::client {
 namespace {
@@ -67,6 +70,34 @@ TEST(FileTailTest, TheTailThatComesAfterARecallGoesBackWithTheNextOne) {
   const std::vector<Extent> extents = cluster.mdc().ExtentsOf(inode);
   ASSERT_FALSE(extents.empty());
   EXPECT_EQ(extents.back().end(), FileBlock(17));
+}
+
+// Its blocks come when the file is closed already, and the tail from before has gone.
+TEST(FileTailTest, TheTailThatAnInterruptedWriteBringsLateGoesBack) {
+  DataCluster cluster({.data = {.commit_age_ms = 20, .max_write_behind_bytes = 0}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount(), other = cluster.Mount();
+  const auto end = [&] { return cluster.mdc().ExtentsOf(inode).back().end(); };
+  ASSERT_TRUE(client->data().Open(inode, true, {.handle = 1}).ok());
+  client->Write(inode, 0, std::string(4096, 'x'));
+  cluster.mdc().ParkLayoutGet();
+  TestInterrupt interrupt;
+  std::thread writer([&] {
+    const std::string bytes(4096, 'y');
+    const auto written = client->TryWrite(inode, 16 * 4096, bytes, {.interrupt = &interrupt});
+    EXPECT_EQ(ErrnoOf(written.status()), EINTR);
+  });
+  while (cluster.mdc().WaitingFor(inode) == 0) std::this_thread::yield();
+  interrupt.Raise();
+  writer.join();
+  client->data().Close(inode);
+  while (end() > FileBlock(1)) std::this_thread::yield();
+  // Who writes has it open, and would keep the tail.
+  ASSERT_TRUE(other->data().Open(inode, true, {.handle = 1}).ok());
+  other->Write(inode, 0, "a");  // for which the token goes back that the request waits for
+  while (cluster.mdc().WaitingFor(inode) > 0) std::this_thread::yield();
+  while (end() > FileBlock(1)) std::this_thread::yield();
+  other->data().Close(inode);
 }
 
 // Nobody else would give it back.

@@ -71,6 +71,11 @@ void Committer::NoteDirty(FileState& f) {
   if (wakes) wake_.NotifyAll();
 }
 
+void Committer::NoteLateTail(FileState& f, const absl::Status& answer) {
+  if (f.opens.any() || !f.grant.tail_allocated()) return;
+  IsGone(answer) ? f.grant.NoteTail(false) : NoteDirty(f);
+}
+
 void Committer::NoteMemoryShort() {
   MutexLock lock(mutex_);
   if (std::exchange(memory_short_, true)) return;

@@ -6,7 +6,8 @@
 //   3. What cannot be committed is told by WriteError, and forgotten here.
 //   4. What a file has in memory goes to the LUNs before a commit that somebody waits for, and with
 //      age: soon where nobody writes the file any more, since sync(1) tells a FUSE server nothing.
-//   5. What is dirty or being committed is listed, taken or committing.
+//   5. What is dirty or being committed is listed, taken or committing; so is, once nobody has it
+//      open, a file with a tail, or its token is being asked for.
 //   6. Of a small file all bytes go with the commit, in place of the LUNs. Its blocks go back with
 //      it only while the file is held exclusively here, until the answer.
 // Many inodes share one flush, and their commits travel together. Threads: all methods may be
@@ -36,13 +37,17 @@ class Committer {
   ~Committer() { Stop(); }
 
   // Both are called from the committing thread. `fetch_tail`: of a file that nobody has open, and
-  // whose tail cannot go without a token that others have taken as they looked; NoteDirty, when it
-  // has come, or has to be asked for once more.
+  // whose tail cannot go without a token that others have taken as they looked; then NoteLateTail.
   void Start(std::function<void()> each_second, std::function<void(const FileRef&)> fetch_tail);
   void Stop();
 
   // The file became dirty, or its tail is to be released: it is committed in time.
   void NoteDirty(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+
+  // A request that may have brought a tail, or the token for one, is answered with that status, or
+  // cannot be sent now: of a file that nobody has open any more the tail has its turn (once more).
+  void NoteLateTail(FileState& f, const absl::Status& answer)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   // Memory for writes runs short: what is in it begins to go, old or not.
   void RelieveMemory();

@@ -140,7 +140,9 @@ void FileAccess::Leave(FileState& f, const Entered& entered) {
 // When it is sent, and when it is answered: a recall that was answered in between has given back
 // what there was by then, and the blocks may have come after.
 void FileAccess::NoteBlocks(FileState& f, const FetchRange& range) {
-  if (range.allocate) f.grant.NoteTail(true);
+  if (!range.allocate) return;
+  f.grant.NoteTail(true);
+  committer_.NoteLateTail(f, absl::OkStatus());
 }
 
 absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRange& range,
@@ -223,23 +225,20 @@ void FileAccess::PrefetchLayout(const FileRef& file, v1::TokenMode mode, std::ui
   });
 }
 
-void FileAccess::FetchTail(const FileRef& file, std::function<void(FileState&)> done) {
-  const bool asked = Fetch(
-      file, v1::TOKEN_EXCLUSIVE, {},
-      [](FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
-        const TokenSpan end = f.EndSpan();
-        const std::uint64_t from_bytes = end.first.value() * f.block_bytes;
-        return std::optional(FetchRange{end, from_bytes, f.block_bytes, false});
-      },
-      done);
-  if (asked) return;
+void FileAccess::FetchTail(const FileRef& file) {
+  const auto choose = [](FileState& f)
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) -> std::optional<FetchRange> {
+    if (f.opens.any() || !f.grant.tail_allocated()) return std::nullopt;
+    const TokenSpan end = f.EndSpan();
+    return FetchRange{end, end.first.value() * f.block_bytes, f.block_bytes, false};
+  };
+  if (Fetch(file, v1::TOKEN_EXCLUSIVE, {}, choose)) return;
   MutexLock lock(file->mutex);
-  done(*file);
+  committer_.NoteLateTail(*file, absl::OkStatus());
 }
 
 bool FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const IoContext& io,
-                       absl::FunctionRef<std::optional<FetchRange>(FileState&)> choose,
-                       std::function<void(FileState&)> done) {
+                       absl::FunctionRef<std::optional<FetchRange>(FileState&)> choose) {
   FileState& f = *file;
   std::uint64_t lost_sessions = 0, session = 0;
   bool under_token = false;
@@ -264,18 +263,19 @@ bool FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const IoContext&
   context_.ahead.layouts.fetch_add(1, std::memory_order_relaxed);
   context_.session->Start(
       std::move(request),
-      [this, file, lost_sessions, range = *range,
-       done = std::move(done)](const absl::StatusOr<v1::Reply>& reply) {
+      [this, file, lost_sessions, range = *range](const absl::StatusOr<v1::Reply>& reply) {
         FileState& state = *file;
         MutexLock lock(state.mutex);
         state.users.EndFetch();
         state.changed.NotifyAll();
         NoteBlocks(state, range);
         // What went wrong will be told to whoever comes to need it.
-        if (!reply.ok() || !reply->has_layout() || state.grant.lost_sessions() != lost_sessions)
-          return;
-        if (state.recall.stage() != Stage::kReturning) (void)TakeIn(state, range, reply->layout());
-        if (done) done(state);
+        const bool lost = state.grant.lost_sessions() != lost_sessions;
+        if (reply.ok() && reply->has_layout() && !lost &&
+            state.recall.stage() != Stage::kReturning) {
+          (void)TakeIn(state, range, reply->layout());
+        }
+        committer_.NoteLateTail(state, lost ? absl::OkStatus() : reply.status());
       },
       session, under_token);
   return true;

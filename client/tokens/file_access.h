@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "absl/functional/function_ref.h"
@@ -15,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "client/file/data_context.h"
 #include "client/file/layout_request.h"
+#include "client/tokens/committer.h"
 #include "client/tokens/recaller.h"
 
 namespace reel::client {
@@ -59,7 +59,8 @@ struct Entered {
 
 class FileAccess {
  public:
-  FileAccess(DataContext& context, Recaller& recaller) : context_(context), recaller_(recaller) {}
+  FileAccess(DataContext& context, Committer& committer, Recaller& recaller)
+      : context_(context), committer_(committer), recaller_(recaller) {}
 
   // Waits until the operation may begin; `look` runs under the lock, and its last finding was kGo.
   // On error the file is not entered.
@@ -87,9 +88,9 @@ class FileAccess {
   void PrefetchLayout(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
                       const IoContext& io);
 
-  // Asks for the right to give back what lies behind the file's end; `done` is called, on any
-  // thread, when it has come, or cannot be asked for now. REQUIRES: no lock held.
-  void FetchTail(const FileRef& file, std::function<void(FileState&)> done);
+  // Asks for the right to give back what lies behind the end of a file that nobody has open. What
+  // becomes of that the committer is told. REQUIRES: no lock held.
+  void FetchTail(const FileRef& file);
 
   // Returns when the kernel holds no page of the range; it may fill them again at once. REQUIRES:
   // nothing entered, no lock held.
@@ -109,15 +110,12 @@ class FileAccess {
   bool LeaseHolds() const { return context_.session->LeaseHolds(); }
 
  private:
-  // What `choose` says, if anything, is asked for; nobody waits. `done`: it has come. False: it is
-  // not asked for.
+  // What `choose` says, if anything, is asked for; nobody waits. False: it is not asked for.
   bool Fetch(const FileRef& file, v1::TokenMode mode, const IoContext& io,
-             absl::FunctionRef<std::optional<FetchRange>(FileState&)> choose,
-             std::function<void(FileState&)> done = nullptr);
+             absl::FunctionRef<std::optional<FetchRange>(FileState&)> choose);
   struct Ticket;  // a LayoutGet under way
   // There may be blocks behind the end of the file.
-  static void NoteBlocks(FileState& f, const FetchRange& range)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  void NoteBlocks(FileState& f, const FetchRange& range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // Takes in what a LayoutGet for `range` brought. EIO when that is malformed.
   absl::Status TakeIn(FileState& f, const FetchRange& range, const v1::LayoutReply& layout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
@@ -139,6 +137,7 @@ class FileAccess {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   DataContext& context_;
+  Committer& committer_;
   Recaller& recaller_;
 };
 
