@@ -12,6 +12,12 @@ import sys
 import time
 
 BLOCK = 16 << 10
+SMALL = 4 << 10  # bytes of a file that has no block: mkfs.reelfs's small_file_bytes
+
+
+def blocks_of(size):
+    """What a file of so many bytes has."""
+    return -(-size // BLOCK) if size > SMALL else 0
 
 
 def tell(**what):
@@ -47,7 +53,7 @@ def write(directory, name, piece, fsync_every, append):
         turns += 1
         if int(fsync_every) and turns % int(fsync_every) == 0:
             os.fsync(file)
-        return -(-written // BLOCK)
+        return blocks_of(written)
 
     until_refused(step, asked=-(-len(data) // BLOCK))
     os.close(file)
@@ -120,4 +126,5 @@ def main(verb, directory, name, user, group, *arguments):
     verbs[verb](directory, name, *arguments)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -5,8 +5,9 @@ import subprocess
 import sys
 from collections import Counter
 
+from quota_load import BLOCK, blocks_of
+
 LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quota_load.py")
-BLOCK = 16 << 10
 
 
 class Load:
@@ -90,7 +91,7 @@ def check_refusals(early, most):
 
 def written(directory):
     """Blocks of what was written there."""
-    return sum(-(-entry.stat().st_size // BLOCK) for entry in os.scandir(directory))
+    return sum(blocks_of(entry.stat().st_size) for entry in os.scandir(directory))
 
 
 def allocated(directory):
