@@ -1,12 +1,14 @@
 """The vocabulary of the end-to-end tests: a cluster run by deploy/lab/lab, and questions to it."""
 import hashlib
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LAB = os.path.join(TOP, "deploy", "lab", "lab")
@@ -15,6 +17,8 @@ FAILING = os.path.join(os.path.dirname(BIN), "failing")  # the same, on LUNs tha
 GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guard.py")
 COMMAND_SECONDS = 3600 if os.environ.get("REEL_LONG") else 600
 TEST_SECONDS = 240
+AFTER_GUARD_SECONDS = 20
+_deadline = [math.inf]  # of the test that runs
 NEEDED_MIB = 6 * 1024
 
 
@@ -28,9 +32,11 @@ def run(*command, **options):
 
 
 def until(check):
-    """Asks until it is so, ever less often; the guard of each test bounds it."""
+    """Asks until it is so, ever less often. Fails soon after the guard has ended the daemons: what
+    is asked for will not come then."""
     pause = 0.05
     while not check():
+        assert time.monotonic() < _deadline[0], "what the test waits for has not come in its time"
         threading.Event().wait(pause)
         pause = min(pause * 1.5, 0.5)
 
@@ -214,9 +220,11 @@ class Cluster:
         """From now on the daemons are killed when disarm() does not come in time, so that a test
         that hangs in a mount gets an error."""
         self._tell_guard(f"{seconds}")
+        _deadline[0] = time.monotonic() + seconds + AFTER_GUARD_SECONDS
 
     def disarm(self):
         self._tell_guard("off")
+        _deadline[0] = math.inf
 
     def _tell_guard(self, line):
         self._guard.stdin.write(line + "\n")

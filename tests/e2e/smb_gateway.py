@@ -12,6 +12,7 @@ from gateway import Gateway, configured
 ACCOUNT, PASSWORD = "nobody", "secret"
 SID = "S-1-5-21-1-2-3"  # of all gateways, as the example says
 LOCK_NOT_GRANTED = 0xC0000055
+SECONDS = 120  # for an answer: a busy host's first one takes longer than smbclient would wait
 
 
 class SambaGateway(Gateway):
@@ -38,7 +39,7 @@ class SambaGateway(Gateway):
 
     def does(self, commands, address="127.0.0.1", inside=()):
         """What smbclient says to a line of its commands, when it is asked for by that address."""
-        return run(*inside, "smbclient", "-s", self.conf, "-p", str(self.port),
+        return run(*inside, "smbclient", "-t", str(SECONDS), "-s", self.conf, "-p", str(self.port),
                    f"//{address}/reel", "-U", f"{ACCOUNT}%{PASSWORD}", "-c", commands)
 
     def verdict_of(self, *suites):
@@ -56,7 +57,8 @@ class OpenFile:
     """A file that a client of a gateway has open."""
 
     def __init__(self, gateway, name):
-        self._connection = SMBConnection("127.0.0.1", "127.0.0.1", sess_port=gateway.port)
+        self._connection = SMBConnection("127.0.0.1", "127.0.0.1", sess_port=gateway.port,
+                                         timeout=SECONDS)
         self._connection.login(ACCOUNT, PASSWORD)
         self._server = self._connection.getSMBServer()
         self._tree = self._connection.connectTree("reel")

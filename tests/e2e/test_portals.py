@@ -7,7 +7,8 @@ import pytest
 from cluster import until
 from overwriting import FileWriters, begin, open_writer, read_file, SIZE, stop, write_file
 
-CLUSTER = {"lun_backend": "iscsi", "portals": 2, "mdcs": 2, "seat_ms": 1500,
+# A term that outlasts a portal's silence, as a real one does.
+CLUSTER = {"lun_backend": "iscsi", "portals": 2, "mdcs": 2, "seat_ms": 10_000,
            "luns": "meta=1x1G,data=2x512M"}
 PORTALS = ("portal1", "portal2")
 DATA = ("data1", "data2")
@@ -24,11 +25,14 @@ def all_hosts_run(cluster):
 
 
 def bring_back(cluster, portals=PORTALS):
-    """All that has ended: portals, and controllers that lost the path to their metadata."""
-    for host in (*portals, *cluster.mdcs, "ws1", "ws2"):
-        cluster.start(host)
-    until(lambda: sorted(cluster.hosts()[mdc]["role"] for mdc in cluster.mdcs) ==
-          ["active", "standby"])
+    """All that has ended: portals, and controllers that lost the path to their metadata, also those
+    that find that out only now."""
+    def all_run():
+        for host in (*portals, *cluster.mdcs, "ws1", "ws2"):
+            cluster.start(host)
+        hosts = cluster.hosts()
+        return sorted(hosts[mdc]["role"] for mdc in cluster.mdcs) == ["active", "standby"]
+    until(all_run)
 
 
 def portals_of(cluster, host):

@@ -11,7 +11,6 @@ space, which is zeroed before its first use.
 import mmap
 import os
 import random
-import statistics
 import struct
 import subprocess
 import time
@@ -92,8 +91,9 @@ def by_turns(cost, works, turns=10):
     return costs
 
 
-def median_cpu_us(costs, calls):
-    return statistics.median(cost[0] for cost in costs) / calls * 1e6
+def least_cpu_us(costs, calls):
+    """Of the cheapest turn: others pay for where the kernel puts them, and for who else is there."""
+    return min(cost[0] for cost in costs) / calls * 1e6
 
 
 @pytest.mark.seconds(7000 if LONG else 300)
@@ -144,7 +144,7 @@ def test_a_large_directory(cluster, room, capsys):
     cpu, requests, size = ([min(window[unit] for window in cycle) / WINDOW for cycle in cycles]
                            for unit in range(3))
     cpu = [seconds * 1e6 for seconds in cpu]
-    create_us, cold_us, stat_us = ({name: round(median_cpu_us(of[name], few)) for name in entries}
+    create_us, cold_us, stat_us = ({name: round(least_cpu_us(of[name], few)) for name in entries}
                                    for of in (creates, cold, stats))
     reads = sum(cost[1] for cost in cold["large"]) / (10 * few)
     with capsys.disabled():
@@ -222,7 +222,7 @@ def test_a_file_of_many_extents(cluster, room, capsys):
         cold.append(round(cost.take()[0] / part * 1e6))
     for fd in files.values():
         os.close(fd)
-    figures = {what: [round(median_cpu_us(costs[name], per)) for name in ("few", "many")]
+    figures = {what: [round(least_cpu_us(costs[name], per)) for name in ("few", "many")]
                for what, costs, per in (("read", read, calls), ("write", write, calls),
                                         ("write of a hole", holes, few))}
     with capsys.disabled():
