@@ -162,6 +162,9 @@ class FileData : public SessionEvents {
   virtual bool PagesAreGood(std::uint64_t /*inode*/) const { return false; }
   // Whether programs here read it in small pieces (ReadSizes), past the kernel's pages.
   virtual bool IsReadInPieces(std::uint64_t /*inode*/) const { return false; }
+  // Whether nothing that is under way here changes its attributes: they stay as they are until
+  // somebody sets them, or opens it to write.
+  virtual bool IsSettled(std::uint64_t /*inode*/) const { return false; }
   // Whether it is open here, by Open or Created.
   virtual bool IsOpen(std::uint64_t /*inode*/) const { return false; }
   // opendir(2): as Open, but the controller is told only by RegisterOpens: at once, or before its

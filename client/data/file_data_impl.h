@@ -163,6 +163,13 @@ class FileDataImpl : public FileData {
     MutexLock lock(file->mutex);
     return file->opens.any();
   }
+  bool IsSettled(std::uint64_t inode) const override {
+    const FileRef file = context_.table.Find(inode);
+    if (file == nullptr) return true;
+    MutexLock lock(file->mutex);
+    return !file->opens.may_be_mapped_to_write() && !file->untold() &&
+           !file->grant.tail_allocated() && !file->users.exclusive() && file->times_on_their_way == 0;
+  }
   bool PagesAreGood(std::uint64_t inode) const override {
     const FileRef file = context_.table.Find(inode);
     if (file == nullptr) return false;

@@ -104,6 +104,25 @@ TEST_F(OpensTest, ACloseAfterAFileWasMadeAgainDoesNotOvertakeAnOpen) {
   for (std::thread& thread : replay) thread.join();
 }
 
+TEST(FileOpensTest, AFileIsSettledWhenNobodyWritesItAndAllIsTold) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  EXPECT_TRUE(client->data().IsSettled(inode)) << "of which nothing is known here";
+  ASSERT_TRUE(client->data().Open(inode, /*write=*/false, {.handle = 1}).ok());
+  EXPECT_TRUE(client->data().IsSettled(inode));
+  ASSERT_TRUE(client->data().Open(inode, /*write=*/true, {.handle = 2}).ok());
+  EXPECT_FALSE(client->data().IsSettled(inode));
+  client->data().Close(inode);
+  client->data().Close(inode);
+  EXPECT_TRUE(client->data().IsSettled(inode));
+  client->Write(inode, 0, std::string(5'000, 'x'));
+  EXPECT_FALSE(client->data().IsSettled(inode)) << "its size is to be told, and its tail to go";
+  EXPECT_TRUE(client->Fsync(inode).ok());
+  while (!client->data().IsSettled(inode)) std::this_thread::yield();
+  EXPECT_EQ(cluster.mdc().ExtentsOf(inode).back().end(), FileBlock(2));
+}
+
 // The session was lost, and the file removed before its opens were registered in the new one. An
 // open that relied on that would be of a file that nobody keeps.
 TEST_F(OpensTest, AnOpenAfterARefusedRegistrationAsksTheController) {

@@ -309,6 +309,14 @@ absl::StatusOr<v1::Attr> FileResize::SetAttr(const FileRef& file, v1::SetAttr se
         MutexLock lock(file->mutex);
         if (reply.has_attr()) file->TakeAttr(reply.attr().attr());
       };
+      options.on_done = [file](const absl::StatusOr<v1::Reply>&) {
+        MutexLock lock(file->mutex);
+        --file->times_on_their_way;
+      };
+      {
+        MutexLock lock(f.mutex);
+        ++f.times_on_their_way;
+      }
       attr = AttrOf(context_.session->Call(std::move(request), options));
     }
   }

@@ -63,13 +63,15 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   const auto invalidate_pages = [this](std::uint64_t inode, const ByteRange& range) {
     FuseSession* fuse = invalidator_.load(std::memory_order_acquire);
     if (fuse == nullptr) return;
-    range.to == 0 ? fuse->InvalidateAttributes(inode)
-                  : fuse->Invalidate(inode, range.from, range.to - range.from);
+    if (range.to == 0) {
+      (void)fuse->InvalidateAttributes(inode);
+    } else {
+      fuse->Invalidate(inode, range.from, range.to - range.from);
+    }
   };
   const auto forget_attributes = [this](std::uint64_t inode) {
-    if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) {
-      fuse->InvalidateAttributes(inode);
-    }
+    FuseSession* fuse = invalidator_.load(std::memory_order_acquire);
+    return fuse != nullptr && fuse->InvalidateAttributes(inode);
   };
   data_ = FileData::Create(data, SystemClock(), invalidate_pages, forget_attributes);
   events_ = std::make_unique<EventRouter>(*data_, names_, kernel_names_, locks_, session_,

@@ -44,10 +44,14 @@ void KernelNames::Leave(std::uint64_t directory) {
 }
 
 void KernelNames::WaitOut() {
-  const std::uint64_t now_ms = clock_.NowMs();
-  look_at_ms_ = now_ms + kLookAgainMs;
+  look_at_ms_ = clock_.NowMs() + kLookAgainMs;
+  WaitFor(kKeptMs + kSlackMs);
+}
+
+void KernelNames::WaitFor(std::uint64_t ms) {
+  const std::uint64_t until_ms = clock_.NowMs() + ms;
   MutexLock wait(waiting_);
-  while (clock_.NowMs() < now_ms + kKeptMs + kSlackMs) {
+  while (clock_.NowMs() < until_ms) {
     never_.WaitFor(waiting_, std::chrono::milliseconds(kSlackMs));
   }
 }

@@ -38,6 +38,8 @@ class KernelNames {
   };
   // For how long it keeps a name at most.
   static constexpr std::uint64_t kKeptMs = 1'000;
+  // A reply may wait that long for the process that has asked.
+  static constexpr std::uint64_t kSlackMs = 200;
 
   // For how long a directory is left out after each change in it, so that the kernel has not to be
   // told with each.
@@ -58,6 +60,13 @@ class KernelNames {
   // Its names are changing.
   void Leave(std::uint64_t directory);
   std::uint64_t NowMs() const { return clock_.NowMs(); }
+  // Until when attributes that are shown now may be valid. (The kernel's own clock may begin to
+  // count later.)
+  std::uint64_t ShownUntilMs() const { return NowMs() + 2 * kKeptMs; }
+  // Whether a reply with what is shown until then may still be on its way to the kernel.
+  bool MayBeOnItsWay(std::uint64_t until_ms) const { return until_ms + kSlackMs > ShownUntilMs(); }
+  // Returns when the kernel has taken in every reply of before.
+  void AwaitReplies() { WaitFor(kSlackMs); }
   // Returns when the kernel has forgotten all that it kept: more than a second later, where
   // something is mounted upon a directory of ours.
   void Forget();
@@ -67,12 +76,11 @@ class KernelNames {
 
  private:
   static constexpr std::size_t kMaxLeft = 4'096;
-  // A reply may wait that long for the process that has asked.
-  static constexpr std::uint64_t kSlackMs = 200;
   static constexpr std::uint64_t kLookAgainMs = 10'000;
 
   bool StillMountedUpon(std::uint64_t now_ms);
   void WaitOut();
+  void WaitFor(std::uint64_t ms);
   void EndForget();
 
   NameCache& names_;

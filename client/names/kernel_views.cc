@@ -13,10 +13,11 @@ void KernelViews::View::NoteListing(std::uint64_t number) {
   if (number != 0 && listing_.number == number) listing_.kept = true;
 }
 
-KernelViews::Shown KernelViews::ShowAttributes(View& view, std::uint64_t kept_until_ms) {
-  const bool kept = kept_until_ms != 0 && may_keep();
+KernelViews::Shown KernelViews::ShowAttributes(View& view, std::uint64_t kept_until_ms,
+                                               bool directory) {
+  const bool kept = kept_until_ms != 0 && (!directory || may_keep());
   if (kept) {
-    Keep(view);
+    if (directory) Keep(view);
     view.kept_until_ms_ = kept_until_ms;
   }
   const Shown shown = kept ? Shown::kKept : Shown::kMoment;

@@ -19,8 +19,7 @@ namespace reel::client {
 
 class KernelViews {
  public:
-  // kKept: until a time at the latest, a directory's attributes. kMoment: for the system call that
-  // asks.
+  // kKept: until a time at the latest. kMoment: for the system call that asks.
   enum class Shown : std::uint8_t { kNo, kMoment, kKept };
   // `number`: of this state of the directory; 0: the kernel may not keep it. `kept`: what it has is
   // of this state.
@@ -33,6 +32,7 @@ class KernelViews {
    public:
     Shown attributes() const { return attributes_; }
     bool KeepsAttributesAt(std::uint64_t now_ms) const { return kept_until_ms_ > now_ms; }
+    std::uint64_t kept_until_ms() const { return kept_until_ms_; }
     // The kernel is told of the attributes now; false: it had none.
     bool TakeAttributes();
     // The directory has changed.
@@ -50,8 +50,9 @@ class KernelViews {
     Listing listing_;                  // number 0: nobody has asked for it in this state
   };
 
-  // Attributes, for a moment, or where `kept_until_ms` is not 0, until then.
-  Shown ShowAttributes(View& view, std::uint64_t kept_until_ms);
+  // Attributes, for a moment, or where `kept_until_ms` is not 0, until then. `directory`: those of
+  // one are kept in the epoch.
+  Shown ShowAttributes(View& view, std::uint64_t kept_until_ms, bool directory);
   // A name in `directory` that leads to `child` (null: to none). REQUIRES: may_keep().
   void ShowName(View& directory, View* child);
   Listing ShowListing(View& directory);

@@ -8,6 +8,7 @@ namespace {
 using Shown = KernelViews::Shown;
 
 constexpr std::uint64_t kUntil = 1'000;
+constexpr bool kOfDirectory = true;
 
 TEST(KernelViewsTest, NothingOfBeforeIsKeptAfterItWasForgotten) {
   KernelViews views;
@@ -29,17 +30,29 @@ TEST(KernelViewsTest, NothingMoreIsKeptWhileTheKernelForgets) {
   KernelViews::View view;
   EXPECT_FALSE(views.BeginForget()) << "there is nothing";
   EXPECT_FALSE(views.may_keep());
-  EXPECT_EQ(views.ShowAttributes(view, kUntil), Shown::kMoment);
+  EXPECT_EQ(views.ShowAttributes(view, kUntil, kOfDirectory), Shown::kMoment);
   EXPECT_FALSE(views.Keeps(view));
   views.EndForget();
   EXPECT_TRUE(views.may_keep());
-  EXPECT_EQ(views.ShowAttributes(view, kUntil), Shown::kKept);
+  EXPECT_EQ(views.ShowAttributes(view, kUntil, kOfDirectory), Shown::kKept);
+}
+
+// The kernel is told of each file whose attributes it keeps.
+TEST(KernelViewsTest, AttributesOfFilesAreKeptInNoEpoch) {
+  KernelViews views;
+  KernelViews::View view;
+  views.BeginForget();
+  EXPECT_EQ(views.ShowAttributes(view, kUntil, /*directory=*/false), Shown::kKept);
+  EXPECT_FALSE(views.Keeps(view));
+  EXPECT_FALSE(views.keeps());
+  views.EndForget();
+  EXPECT_TRUE(view.KeepsAttributesAt(kUntil - 1));
 }
 
 TEST(KernelViewsTest, KernelViewsKnowWhetherAnythingIsKept) {
   KernelViews views;
   KernelViews::View view;
-  EXPECT_EQ(views.ShowAttributes(view, 0), Shown::kMoment);
+  EXPECT_EQ(views.ShowAttributes(view, 0, kOfDirectory), Shown::kMoment);
   EXPECT_FALSE(views.keeps()) << "a moment needs no forgetting";
   views.ShowName(view, nullptr);
   EXPECT_TRUE(views.keeps());
@@ -52,8 +65,8 @@ TEST(KernelViewsTest, ShownAttributesAreInvalidatedOnce) {
   KernelViews views;
   KernelViews::View view;
   EXPECT_FALSE(view.TakeAttributes());
-  EXPECT_EQ(views.ShowAttributes(view, kUntil), Shown::kKept);
-  EXPECT_EQ(views.ShowAttributes(view, 0), Shown::kMoment);
+  EXPECT_EQ(views.ShowAttributes(view, kUntil, kOfDirectory), Shown::kKept);
+  EXPECT_EQ(views.ShowAttributes(view, 0, kOfDirectory), Shown::kMoment);
   EXPECT_EQ(view.attributes(), Shown::kKept) << "the longer one counts";
   EXPECT_TRUE(view.KeepsAttributesAt(kUntil - 1));
   EXPECT_FALSE(view.KeepsAttributesAt(kUntil));

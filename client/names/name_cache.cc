@@ -183,16 +183,18 @@ void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
   }
 }
 
-NameCache::RecallStep NameCache::OnRecall(std::uint64_t inode) {
+NameCache::Recall NameCache::OnRecall(std::uint64_t inode) {
   MutexLock lock(mutex_);
-  if (returning_.contains(inode)) return RecallStep::kOnItsWay;
+  if (returning_.contains(inode)) return {.step = RecallStep::kOnItsWay};
   const Node* const node = Find(inode);
   const bool kept = node != nullptr && views_.Keeps(node->view);
   const bool shown = kept || (node != nullptr && node->view.attributes() != Shown::kNo);
+  const std::uint64_t until_ms = shown ? node->view.kept_until_ms() : 0;
   Drop(inode);
-  if (!shown) return RecallStep::kReturn;
-  returning_.insert(inode);
-  return kept ? RecallStep::kForgetNamesFirst : RecallStep::kForgetAttributesFirst;
+  if (!shown) return {};
+  returning_.emplace(inode, until_ms);
+  return {.step = kept ? RecallStep::kForgetNamesFirst : RecallStep::kForgetAttributesFirst,
+          .until_ms = until_ms};
 }
 
 NameCache::RecallStep NameCache::OnShare(std::uint64_t directory) {
@@ -207,11 +209,19 @@ NameCache::RecallStep NameCache::OnShare(std::uint64_t directory) {
                                                   : RecallStep::kReturn;
 }
 
-std::vector<std::uint64_t> NameCache::Clear(std::uint64_t now_ms) {
+NameCache::KeptAttributes NameCache::Clear(std::uint64_t now_ms) {
   MutexLock lock(mutex_);
-  std::vector<std::uint64_t> kept;
+  KeptAttributes kept;
   for (const auto& [inode, node] : nodes_) {
-    if (node->view.KeepsAttributesAt(now_ms)) kept.push_back(inode);
+    if (!node->view.KeepsAttributesAt(now_ms)) continue;
+    if (node->attr && S_ISDIR(node->attr->mode)) {
+      kept.directories.push_back(inode);
+    } else {
+      kept.others.push_back({.inode = inode, .until_ms = node->view.kept_until_ms()});
+    }
+  }
+  for (const auto& [inode, until_ms] : returning_) {
+    if (until_ms > now_ms) kept.others.push_back({.inode = inode, .until_ms = until_ms});
   }
   nodes_.clear();
   uses_.clear();
@@ -300,11 +310,12 @@ void NameCache::Shrink() {
 void NameCache::GiveBack(std::uint64_t inode) {
   const Node* const node = Find(inode);
   if (node == nullptr) return;
-  if (views_.Keeps(node->view) || node->view.attributes() == Shown::kKept) {
-    dropped_.kept.push_back(inode);
-  }
+  const bool names = views_.Keeps(node->view);
+  const std::uint64_t until_ms = node->view.kept_until_ms();
+  if (names || until_ms > 0) dropped_.kept.push_back({.inode = inode, .until_ms = until_ms});
+  dropped_.names |= names;
   Drop(inode);
-  returning_.insert(inode);
+  returning_.emplace(inode, until_ms);
   dropped_.inodes.push_back(inode);
 }
 

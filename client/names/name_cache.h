@@ -72,10 +72,12 @@ class NameCache {
                                         std::size_t siblings);
   // Whether the kernel may take these attributes for valid: they are what the controller said last,
   // and nothing is about to change them. If so, OnRecall and BeginChange will speak of the inode.
-  // kKept: until that time at the latest, a directory's (0: not at all); the kernel knows the
-  // inode. kMoment: for the system call that asks.
+  // kKept: until that time at the latest (0: not at all), a directory's or a regular file's.
+  // kMoment: for the system call that asks.
   using Shown = KernelViews::Shown;
   Shown Show(const Attributes& attr, std::uint64_t kept_until_ms);
+  // Whether it was shown what it may take for valid by now.
+  bool KeepsAttributes(std::uint64_t inode, std::uint64_t now_ms) const;
   // Whether the kernel may keep what it was told of a name: that it leads to this inode (0: to
   // none). If so, OnRecall will speak of the directory, and of the inode. `quiet`: no name of it
   // has changed lately, which matters where it is not delegated.
@@ -164,18 +166,34 @@ class NameCache {
     kForgetNamesFirst,
     kOnItsWay
   };
-  RecallStep OnRecall(std::uint64_t inode);
+  // `until_ms`: so long the kernel may keep attributes.
+  struct Recall {
+    RecallStep step = RecallStep::kReturn;
+    std::uint64_t until_ms = 0;
+  };
+  Recall OnRecall(std::uint64_t inode);
   // The directory is delegated no longer, and its token is to be returned so: after the kernel was
   // told of names where it keeps some of it that may be changing. Never kForgetAttributesFirst.
   RecallStep OnShare(std::uint64_t directory);
-  // No token is held any more. Returns the directories whose attributes the kernel keeps by now.
-  std::vector<std::uint64_t> Clear(std::uint64_t now_ms);
+  // Attributes that the kernel may keep until then.
+  struct Kept {
+    std::uint64_t inode = 0;
+    std::uint64_t until_ms = 0;
+  };
+  // No token is held any more. Returns the inodes whose attributes the kernel keeps by now, or of
+  // which it was about to be told, as their tokens were on their way back.
+  struct KeptAttributes {
+    std::vector<std::uint64_t> directories;
+    std::vector<Kept> others;
+  };
+  KeptAttributes Clear(std::uint64_t now_ms);
 
   // Inodes whose nodes were dropped for want of room: their tokens are to be given back, after the
-  // kernel was told of those that it `keeps`.
+  // kernel was told of those whose attributes it may keep, and where it keeps any of their `names`.
   struct Dropped {
     std::vector<std::uint64_t> inodes;
-    std::vector<std::uint64_t> kept;
+    std::vector<Kept> kept;
+    bool names = false;
   };
   Dropped TakeDropped();
   // The controller has taken these tokens back.
@@ -294,7 +312,8 @@ class NameCache {
   Delegations delegations_ ABSL_GUARDED_BY(mutex_);
   KernelViews views_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t space_changes_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_set<std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);
+  // Until when the kernel may keep attributes of it, by inode.
+  absl::flat_hash_map<std::uint64_t, std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace reel::client

@@ -15,8 +15,15 @@ NameCache::Shown NameCache::Show(const Attributes& attr, std::uint64_t kept_unti
       pending_changes_.TouchInode(attr.inode)) {
     return Shown::kNo;
   }
-  const bool still = S_ISDIR(attr.mode) && !pending_changes_.TouchNamesOf(attr.inode);
-  return views_.ShowAttributes(node->view, still ? kept_until_ms : 0);
+  const bool directory = S_ISDIR(attr.mode);
+  const bool still = directory ? !pending_changes_.TouchNamesOf(attr.inode) : S_ISREG(attr.mode);
+  return views_.ShowAttributes(node->view, still ? kept_until_ms : 0, directory);
+}
+
+bool NameCache::KeepsAttributes(std::uint64_t inode, std::uint64_t now_ms) const {
+  MutexLock lock(mutex_);
+  const auto found = nodes_.find(inode);
+  return found != nodes_.end() && found->second->view.KeepsAttributesAt(now_ms);
 }
 
 bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode,

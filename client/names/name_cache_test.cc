@@ -21,24 +21,24 @@ TEST_F(NameCacheTest, TheKernelIsAskedToForgetWhatItWasShown) {
   v1::Attr other = AttrOf(7);
   other.set_change(1);
   EXPECT_EQ(cache_.Show(other, 1'000), Shown::kNo) << "older or newer than what is known";
-  EXPECT_EQ(cache_.OnRecall(7), RecallStep::kReturn);
+  EXPECT_EQ(cache_.OnRecall(7).step, RecallStep::kReturn);
   EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo) << "without a token";
   LookedUp("a", 7);
-  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kMoment);
-  EXPECT_EQ(cache_.OnRecall(7), RecallStep::kForgetAttributesFirst);
-  EXPECT_EQ(cache_.OnRecall(7), RecallStep::kOnItsWay);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 0), Shown::kMoment);
+  EXPECT_EQ(cache_.OnRecall(7).step, RecallStep::kForgetAttributesFirst);
+  EXPECT_EQ(cache_.OnRecall(7).step, RecallStep::kOnItsWay);
   LookedUp("a", 7);
   EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo) << "its token is on the way back";
   cache_.Returned({7});
   LookedUp("a", 7);
-  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 0), Shown::kMoment);
   v1::Request chmod;
   chmod.mutable_set_attr()->set_inode(7);
   const PendingChanges::Change change = cache_.BeginChange(chmod, to_forget_);
   EXPECT_EQ(to_forget_.attributes, std::vector<std::uint64_t>{7});
   EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo);
   cache_.EndChange(change);
-  EXPECT_EQ(cache_.OnRecall(7), RecallStep::kReturn) << "that was told already";
+  EXPECT_EQ(cache_.OnRecall(7).step, RecallStep::kReturn) << "that was told already";
 }
 
 TEST_F(NameCacheTest, NamesThatTheKernelKeepsGoWithTheirDirectory) {
@@ -50,9 +50,9 @@ TEST_F(NameCacheTest, NamesThatTheKernelKeepsGoWithTheirDirectory) {
   EXPECT_FALSE(cache_.ShowName(kDir, "a", 0));
   EXPECT_FALSE(cache_.ShowName(kDir, "b", 0)) << "perhaps there";
   EXPECT_FALSE(cache_.ShowName(5, "a", 7)) << "without a token";
-  EXPECT_EQ(cache_.OnRecall(7), RecallStep::kForgetNamesFirst)
+  EXPECT_EQ(cache_.OnRecall(7).step, RecallStep::kForgetNamesFirst)
       << "its owner, which is not asked for";
-  EXPECT_EQ(cache_.OnRecall(kDir), RecallStep::kForgetNamesFirst);
+  EXPECT_EQ(cache_.OnRecall(kDir).step, RecallStep::kForgetNamesFirst);
   NameCache::KernelForgets to_forget;
   v1::Request unlink;
   unlink.mutable_unlink()->set_parent(kDir);
@@ -69,7 +69,7 @@ TEST_F(NameCacheTest, ForgottenAttributesAreNotInvalidatedAgain) {
   ASSERT_TRUE(cache_.ShowName(kDir, "a", 7));
   EXPECT_TRUE(cache_.BeginForget());
   cache_.EndForget();
-  EXPECT_EQ(cache_.OnRecall(kDir), RecallStep::kReturn);
+  EXPECT_EQ(cache_.OnRecall(kDir).step, RecallStep::kReturn);
 }
 
 TEST_F(NameCacheTest, OwnChangesInvalidateTheDirectorysNames) {
@@ -103,10 +103,28 @@ TEST_F(NameCacheTest, ADirectorysAttributesAreKeptForAWhile) {
   EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kMoment);
   cache_.EndChange(change);
   EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kKept);
-  EXPECT_EQ(cache_.Clear(900), std::vector<std::uint64_t>{5});
+  EXPECT_EQ(cache_.Clear(900).directories, std::vector<std::uint64_t>{5});
   Created(kDir, "sub", 5, S_IFDIR | 0755);
   EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kKept);
-  EXPECT_TRUE(cache_.Clear(1'000).empty()) << "not any more";
+  EXPECT_TRUE(cache_.Clear(1'000).directories.empty()) << "not any more";
+}
+
+TEST_F(NameCacheTest, AFilesAttributesAreToldBackWithoutNames) {
+  LookedUp("a", 7);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kKept);
+  EXPECT_TRUE(cache_.KeepsAttributes(7, 999));
+  EXPECT_FALSE(cache_.KeepsAttributes(7, 1'000));
+  EXPECT_FALSE(cache_.keeps()) << "no name is";
+  EXPECT_EQ(cache_.OnRecall(7).step, RecallStep::kForgetAttributesFirst);
+  EXPECT_EQ(cache_.Clear(900).others.size(), 1) << "the kernel may not have been told yet";
+  LookedUp("a", 7);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kKept);
+  EXPECT_EQ(cache_.Clear(900).others.size(), 1);
+}
+
+TEST_F(NameCacheTest, AttributesOfOtherInodesAreShownForAMoment) {
+  Created(kDir, "link", 5, S_IFLNK | 0777);
+  EXPECT_EQ(cache_.Show(AttrOf(5, S_IFLNK | 0777), 1'000), Shown::kMoment);
 }
 
 // The controller may have made it, and shown it to others, before its answer is here.
@@ -330,7 +348,7 @@ TEST_F(NameCacheTest, IsBoundedAndGivesTokensBack) {
   small.OnReply(request, reply);
   EXPECT_FALSE(small.GetAttr(10));
   // Nor is it sent again: the second one could come after another grant.
-  EXPECT_EQ(small.OnRecall(10), RecallStep::kOnItsWay);
+  EXPECT_EQ(small.OnRecall(10).step, RecallStep::kOnItsWay);
   small.Returned(dropped);
   small.OnReply(request, reply);
   EXPECT_TRUE(small.GetAttr(10));

@@ -96,6 +96,7 @@ class FakeFileData : public FileData {
   }
   bool HasUncommittedWrites(std::uint64_t) const override { return wrote; }
   void NoteAccess(const v1::Attr& attr, AtimePolicy) override { accessed.push_back(attr.inode()); }
+  bool IsSettled(std::uint64_t) const override { return settled; }
   bool IsOpen(std::uint64_t inode) const override { return inode == open; }
   void OpenDirectory(std::uint64_t) override {}
   void RegisterOpens(std::uint64_t inode, std::function<void()> done) override {
@@ -121,6 +122,7 @@ class FakeFileData : public FileData {
   std::uint64_t closed = 0;
   bool opened_for_write = false;
   bool wrote = false;
+  bool settled = true;
 };
 
 inline constexpr char kAclName[] = "system.posix_acl_access";
@@ -181,7 +183,11 @@ class VfsTest : public ::testing::Test {
   FakeFileData data_;
   NameCache names_;
   KernelNames kernel_names_{names_, SystemClock(), /*left_ms=*/0};
-  Vfs vfs_{session_, data_, names_, VfsOptions{.kernel_names = &kernel_names_}};
+  std::vector<std::uint64_t> forgotten_;  // inodes whose attributes the kernel was told of
+  Vfs vfs_{
+      session_, data_, names_,
+      VfsOptions{.forget_attributes = [this](std::uint64_t inode) { forgotten_.push_back(inode); },
+                 .kernel_names = &kernel_names_}};
   Caller caller_;
   TwoGroups groups_;
 };

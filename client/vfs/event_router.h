@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,10 +26,11 @@ namespace reel::client {
 
 class EventRouter : public SessionEvents {
  public:
-  // `forget_attributes(inode)`: the kernel shall take nothing for valid that it knows of the inode.
+  // `forget_attributes(inode)`: the kernel shall take nothing for valid that it knows of the inode;
+  // false: it does not know it.
   EventRouter(FileData& data, NameCache& names, KernelNames& kernel_names, FileLocks& locks,
               const std::unique_ptr<Session>& session,
-              std::function<void(std::uint64_t inode)> forget_attributes)
+              std::function<bool(std::uint64_t inode)> forget_attributes)
       : data_(data),
         names_(names),
         kernel_names_(kernel_names),
@@ -51,7 +53,9 @@ class EventRouter : public SessionEvents {
   }
   void OnRecallAttr(std::uint64_t inode, bool to_shared) override {
     if (to_shared) return OnShare(inode);
-    switch (names_.OnRecall(inode)) {
+    const NameCache::Recall recall = names_.OnRecall(inode);
+    const NameCache::Kept kept{.inode = inode, .until_ms = recall.until_ms};
+    switch (recall.step) {
       case NameCache::RecallStep::kOnItsWay:
         return;
       case NameCache::RecallStep::kReturn:
@@ -62,15 +66,15 @@ class EventRouter : public SessionEvents {
         });
         return;
       case NameCache::RecallStep::kForgetAttributesFirst:
-        pool_.Run([this, inode, stream = streams_lost_.load()] {
-          forget_attributes_(inode);
+        pool_.Run([this, inode, kept, stream = streams_lost_.load()] {
+          ForgetAttributes({kept});
           Return({inode}, stream);
         });
         return;
       case NameCache::RecallStep::kForgetNamesFirst:
         kernel_names_.Leave(inode);
-        pool_.Run([this, inode, stream = streams_lost_.load()] {
-          forget_attributes_(inode);
+        pool_.Run([this, inode, kept, stream = streams_lost_.load()] {
+          ForgetAttributes({kept});
           kernel_names_.Forget();
           Return({inode}, stream);
         });
@@ -141,35 +145,63 @@ class EventRouter : public SessionEvents {
   }
 
   void ReturnDropped(NameCache::Dropped dropped) {
-    if (dropped.kept.empty()) return Return(std::move(dropped.inodes), streams_lost_);
+    std::erase_if(dropped.kept, [now_ms = kernel_names_.NowMs()](const NameCache::Kept& kept) {
+      return kept.until_ms <= now_ms;
+    });
+    if (dropped.kept.empty() && !dropped.names && clearing_ == 0) {
+      return Return(std::move(dropped.inodes), streams_lost_);
+    }
     pool_.Run([this, dropped = std::move(dropped), stream = streams_lost_.load()] {
-      for (const std::uint64_t inode : dropped.kept) forget_attributes_(inode);
-      kernel_names_.Forget();
+      AwaitCleared();
+      ForgetAttributes(dropped.kept);
+      if (dropped.names) kernel_names_.Forget();
       Return(dropped.inodes, stream);
     });
+  }
+
+  // (The kernel may be just learning of one, from a reply with attributes that it keeps.)
+  void ForgetAttributes(const std::vector<NameCache::Kept>& kept) {
+    std::vector<std::uint64_t> unknown;
+    for (const auto& [inode, until_ms] : kept) {
+      if (!forget_attributes_(inode) && kernel_names_.MayBeOnItsWay(until_ms)) {
+        unknown.push_back(inode);
+      }
+    }
+    if (unknown.empty()) return;
+    kernel_names_.AwaitReplies();
+    for (const std::uint64_t inode : unknown) forget_attributes_(inode);
   }
 
   // Before the session goes on on another stream, where nobody asks for these tokens any more. (Of
   // directories the kernel can be told here: no request waits for one that it is about to forget.)
   // Where it has to be waited for, that goes on beside the search for a controller; no token is
-  // returned, and nothing reclaimed, before it is over.
+  // returned, and nothing reclaimed, before it is over, or the kernel keeps nothing by itself.
   void ClearNames() {
-    for (const std::uint64_t directory : names_.Clear(kernel_names_.NowMs())) {
-      forget_attributes_(directory);
+    const std::uint64_t now_ms = kernel_names_.NowMs();
+    NameCache::KeptAttributes kept = names_.Clear(now_ms);
+    for (const std::uint64_t directory : kept.directories) forget_attributes_(directory);
+    const bool forgotten = kernel_names_.TryForget();
+    if (forgotten && kept.others.empty()) return;
+    {
+      MutexLock lock(clear_mutex_);
+      ++clearing_;
+      cleared_by_ms_ = now_ms + KernelNames::kKeptMs + KernelNames::kSlackMs;
     }
-    if (kernel_names_.TryForget()) return;
-    ++clearing_;
-    clearer_.Run([this] {
-      kernel_names_.Forget();
+    clearer_.Run([this, forgotten, others = std::move(kept.others)] {
+      if (!forgotten) kernel_names_.Forget();
+      ForgetAttributes(others);
       MutexLock lock(clear_mutex_);
       --clearing_;
       cleared_.NotifyAll();
     });
   }
 
+  // (The kernel may wait for a file that it is about to forget, whose pages wait for the session.)
   void AwaitCleared() {
     MutexLock lock(clear_mutex_);
-    while (clearing_ > 0) cleared_.Wait(clear_mutex_);
+    while (clearing_ > 0 && kernel_names_.NowMs() < cleared_by_ms_) {
+      cleared_.WaitFor(clear_mutex_, std::chrono::milliseconds(KernelNames::kSlackMs));
+    }
   }
 
   // (Names, which the kernel can be told of here, as in ClearNames. From another thread it might go
@@ -202,13 +234,14 @@ class EventRouter : public SessionEvents {
   KernelNames& kernel_names_;
   FileLocks& locks_;
   const std::unique_ptr<Session>& session_;  // set before there is anything to return
-  const std::function<void(std::uint64_t inode)> forget_attributes_;
+  const std::function<bool(std::uint64_t inode)> forget_attributes_;
   Mutex mutex_;  // held where one is counted
   std::atomic<std::uint64_t> streams_lost_{0};
   std::atomic<v1::FuseWay> fuse_{v1::FUSE_WAY_UNKNOWN};
   Mutex clear_mutex_;
   CondVar cleared_;
-  std::atomic<int> clearing_{0};  // it comes down under clear_mutex_
+  std::atomic<int> clearing_{0};  // changed under clear_mutex_
+  std::uint64_t cleared_by_ms_ ABSL_GUARDED_BY(clear_mutex_) = 0;
   WorkerPool pool_{kMaxThreads};
   WorkerPool clearer_{1};  // what the others may wait for
 };

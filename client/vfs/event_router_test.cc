@@ -2,8 +2,11 @@
 // the kernel is not told to forget names, and what it keeps is waited out.
 #include "client/vfs/event_router.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <future>
+#include <thread>
 
 #include "client/testing/test_clocks.h"
 #include "gtest/gtest.h"
@@ -122,6 +125,22 @@ class EventRouterTest : public testing::Test {
     router_.OnReply(request, reply);
     ASSERT_NE(names_.ShowName(kMountedUpon, "a", 0, kernel_names_.IsQuiet(kMountedUpon)), 0u);
   }
+  // The kernel keeps a file's attributes.
+  void ShowFile(std::uint64_t inode) {
+    v1::Request request;
+    request.mutable_get_attr()->set_inode(inode);
+    v1::Reply reply;
+    reply.add_cacheable(inode);
+    v1::Attr& attr = *reply.mutable_attr()->mutable_attr();
+    attr.set_inode(inode);
+    attr.set_mode(S_IFREG | 0644);
+    router_.OnReply(request, reply);
+    ASSERT_EQ(names_.Show(attr, kernel_names_.ShownUntilMs()), NameCache::Shown::kKept);
+  }
+  std::vector<std::uint64_t> told() {
+    MutexLock lock(told_mutex_);
+    return told_;
+  }
   // On what stands for the receiving thread; false: it waits.
   bool Receives(std::function<void()> event) {
     received_.push_back(std::async(std::launch::async, std::move(event)));
@@ -136,7 +155,14 @@ class EventRouterTest : public testing::Test {
   FileLocks locks_;
   std::unique_ptr<Session> session_;
   SentSession* sent_ = nullptr;
-  EventRouter router_{data_, names_, kernel_names_, locks_, session_, [](std::uint64_t) {}};
+  EventRouter router_{data_, names_, kernel_names_, locks_, session_, [this](std::uint64_t inode) {
+                        MutexLock lock(told_mutex_);
+                        told_.push_back(inode);
+                        return told_.size() > not_known_;
+                      }};
+  Mutex told_mutex_;
+  std::vector<std::uint64_t> told_ ABSL_GUARDED_BY(told_mutex_);
+  std::size_t not_known_ = 0;  // times that the kernel was told, and did not know the inode
   std::vector<std::future<void>> received_;
 };
 
@@ -162,6 +188,58 @@ TEST_F(EventRouterTest, ATokenGoesBackWhenNamesHaveBeenWaitedOut) {
   WaitedOut();
   sent_->AwaitReturn();
   EXPECT_EQ(sent_->returned(), std::vector<std::uint64_t>{kMountedUpon});
+}
+
+TEST_F(EventRouterTest, TheKernelIsToldOfAFileBeforeItsTokenGoesBack) {
+  ShowFile(7);
+  router_.OnRecallAttr(7, /*to_shared=*/false);
+  sent_->AwaitReturn();
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{7});
+}
+
+// The reply that the kernel learns of it by may not have been taken in yet.
+TEST_F(EventRouterTest, AFileThatTheKernelDoesNotKnowYetIsToldOfAgain) {
+  ShowFile(7);
+  not_known_ = 1;
+  router_.OnRecallAttr(7, /*to_shared=*/false);
+  while (told().empty()) std::this_thread::yield();
+  EXPECT_TRUE(sent_->returned().empty());
+  WaitedOut();
+  sent_->AwaitReturn();
+  EXPECT_EQ(told(), (std::vector<std::uint64_t>{7, 7}));
+}
+
+// What was shown long ago has been taken in, so the kernel has dropped the inode.
+TEST_F(EventRouterTest, AFileThatTheKernelKnowsNoMoreIsToldOfOnce) {
+  ShowFile(7);
+  not_known_ = 1;
+  clock_.GoOn(KernelNames::kSlackMs);
+  (void)clock_.NowMs();
+  router_.OnRecallAttr(7, /*to_shared=*/false);
+  sent_->AwaitReturn();
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{7});
+}
+
+// The recall comes again on the next stream; the first telling of it may still be under way.
+TEST_F(EventRouterTest, AStreamThatIsLostInARecallTellsTheKernelFirst) {
+  ShowFile(7);
+  not_known_ = 2;
+  router_.OnRecallAttr(7, /*to_shared=*/false);
+  while (told().empty()) std::this_thread::yield();
+  router_.OnStreamLost();
+  router_.OnRecallAttr(7, /*to_shared=*/false);
+  while (told().size() < 2) std::this_thread::yield();
+  EXPECT_TRUE(sent_->returned().empty());
+  WaitedOut();
+  sent_->AwaitReturn();
+  EXPECT_GE(told().size(), 3);
+}
+
+TEST_F(EventRouterTest, NothingIsClaimedBeforeTheKernelWasToldOfFiles) {
+  ShowFile(7);
+  router_.OnStreamLost();
+  (void)router_.CollectReclaims();
+  EXPECT_EQ(told(), std::vector<std::uint64_t>{7});
 }
 
 // In the new epoch nobody recalls what the kernel keeps.

@@ -318,7 +318,7 @@ NameCache::Listing Vfs::OpenDirectory(std::uint64_t inode) {
   data_.OpenDirectory(inode);
   // In this order: a recall in between finds it open.
   if (!names_.Holds(inode)) data_.RegisterOpens(inode, [] {});
-  ForgetUnlessHeld(inode);
+  ForgetForOpen(inode, /*write=*/false);
   // (Nobody learns of who reads what the kernel keeps.)
   if (DirectoryAtime() == AtimePolicy::kStrict || !session_.LeaseHolds()) return {};
   const NameCache::Listing listing = names_.ShowListing(inode);
@@ -410,7 +410,7 @@ absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller&
   if (!write && known) open_ahead_.NoteOpen(inode, known->size_bytes(), caller.credentials);
   absl::StatusOr<v1::Attr> attr = data_.Open(inode, write, io);
   if (!attr.ok()) return attr;
-  ForgetUnlessHeld(inode);
+  ForgetForOpen(inode, write);
   data_.Overlay(*attr);
   // The kernel, which asks no FUSE file system for these flags, leaves them to us.
   const bool immutable = (attr->flags() & v1::INODE_FLAG_IMMUTABLE) != 0;

@@ -192,8 +192,9 @@ class Vfs {
   void NoteChange(const v1::Request& request, CallOptions& options);
   // For how long the kernel keeps names by now, in nanoseconds.
   std::uint64_t KeptNs() const;
-  // Where the token is not held, the kernel's attributes of the inode are not valid.
-  void ForgetUnlessHeld(std::uint64_t inode);
+  // Where the token is not held, the kernel's attributes of the inode are not valid; nor is what it
+  // keeps of them, once somebody may write.
+  void ForgetForOpen(std::uint64_t inode, bool write);
   // The inode that `at` is known to lead to, before it is removed; and once that is done.
   std::optional<v1::Attr> Victim(const NameIn& at);
   void Remember(v1::Attr removed, const v1::Time& now);

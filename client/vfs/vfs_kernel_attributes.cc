@@ -24,16 +24,20 @@ std::uint64_t Vfs::ShowAttr(const Attributes& attr, bool knows_inode) {
   if (!session_.LeaseHolds()) return 0;
   const std::uint64_t kept_ns = KeptNs();
   KernelNames* const kernel_names = options_.kernel_names;
-  const bool keep = knows_inode && kept_ns > 0 && S_ISDIR(attr.mode) && kernel_names != nullptr &&
-                    kernel_names->Keeps() && kernel_names->IsQuiet(attr.inode);
-  // (Its own clock may have begun to count later.)
-  switch (names_.Show(attr, keep ? kernel_names->NowMs() + 2 * KernelNames::kKeptMs : 0)) {
+  bool keep = kept_ns > 0 && kernel_names != nullptr;
+  if (S_ISDIR(attr.mode)) {
+    keep = keep && knows_inode && kernel_names->Keeps() && kernel_names->IsQuiet(attr.inode);
+  } else {
+    keep = keep && S_ISREG(attr.mode) && data_.IsSettled(attr.inode);
+  }
+  switch (names_.Show(attr, keep ? kernel_names->ShownUntilMs() : 0)) {
     case NameCache::Shown::kNo:
       return 0;
     case NameCache::Shown::kMoment:
       return kMomentNs;
     case NameCache::Shown::kKept:
-      return kept_ns;
+      // (Whoever opens it to write from now on finds that it is shown.)
+      return S_ISDIR(attr.mode) || data_.IsSettled(attr.inode) ? kept_ns : kMomentNs;
   }
   return 0;
 }
@@ -47,8 +51,11 @@ std::uint64_t Vfs::ShowName(const NameIn& at, std::uint64_t inode) {
 }
 
 // The kernel cannot be told of an inode whose lookup it has not taken in yet. By now it has.
-void Vfs::ForgetUnlessHeld(std::uint64_t inode) {
-  if (!names_.Holds(inode)) options_.forget_attributes(inode);
+void Vfs::ForgetForOpen(std::uint64_t inode, bool write) {
+  const KernelNames* const kernel_names = options_.kernel_names;
+  const bool changes =
+      write && kernel_names != nullptr && names_.KeepsAttributes(inode, kernel_names->NowMs());
+  if (changes || !names_.Holds(inode)) options_.forget_attributes(inode);
 }
 
 }  // namespace reel::client

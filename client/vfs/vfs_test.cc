@@ -81,6 +81,23 @@ TEST_F(VfsTest, TheKernelForgetsNamesBeforeAChangeIsSent) {
   EXPECT_EQ(forgotten.size(), 1) << "it keeps nothing";
 }
 
+TEST_F(VfsTest, TheKernelKeepsAttributesOfAFileThatNobodyHereChanges) {
+  constexpr std::uint64_t kMomentNs = 1'000;
+  Know(7, "file", S_IFREG | 0644);
+  Know(8, "link", S_IFLNK | 0777);
+  EXPECT_GT(vfs_.ShowAttr(*vfs_.GetAttr(7, caller_), /*knows_inode=*/false), kMomentNs);
+  EXPECT_EQ(vfs_.ShowAttr(*vfs_.GetAttr(8, caller_), /*knows_inode=*/true), kMomentNs);
+  ASSERT_TRUE(vfs_.Open(7, O_RDONLY, caller_).ok());
+  EXPECT_TRUE(forgotten_.empty());
+  ASSERT_TRUE(vfs_.Open(7, O_WRONLY, caller_).ok());
+  EXPECT_EQ(forgotten_, std::vector<std::uint64_t>{7});
+  data_.settled = false;
+  Know(9, "other", S_IFREG | 0644);
+  EXPECT_EQ(vfs_.ShowAttr(*vfs_.GetAttr(9, caller_), /*knows_inode=*/true), kMomentNs);
+  ASSERT_TRUE(vfs_.Open(9, O_WRONLY, caller_).ok());
+  EXPECT_EQ(forgotten_.size(), 1) << "a moment is over by itself";
+}
+
 TEST_F(VfsTest, ErrnosPassThrough) {
   for (const int error : {ENOENT, ENOTEMPTY, ELOOP, EDQUOT, ENAMETOOLONG, ESTALE}) {
     ReplyError(error);

@@ -1,5 +1,6 @@
 """What each client remembers of names and attributes is never older than what the other did."""
 import contextlib
+import mmap
 import os
 import random
 import stat
@@ -176,6 +177,48 @@ def test_the_kernel_forgets_what_the_other_changes(cluster, room):
             for path in looks:
                 here, there = (found(os.path.join(place, path)) for place in (mine, theirs))
                 assert here == there, path
+
+
+def attributes(path):
+    """All that changes with the file, but not with looking at it."""
+    found_there = os.stat(path)
+    return (found_there.st_mode, found_there.st_uid, found_there.st_nlink, found_there.st_size,
+            found_there.st_blocks, found_there.st_mtime_ns, found_there.st_ctime_ns)
+
+
+def write_direct(path):
+    """Past the kernel's pages."""
+    fd = os.open(path, os.O_WRONLY | os.O_DIRECT)
+    os.pwrite(fd, mmap.mmap(-1, 1 << 16), 0)
+    os.close(fd)
+
+
+def append(path):
+    with open(path, "ab") as file:
+        file.write(b"more")
+
+
+CHANGES = (append, lambda path: os.chmod(path, 0o600), lambda path: os.truncate(path, 100_000),
+           write_direct, lambda path: os.utime(path, (5, 5)),
+           lambda path: os.link(path, path + ".link"), lambda path: os.truncate(path, 3))
+
+
+def test_the_kernel_forgets_attributes_of_files_that_change(cluster, room):
+    """Whoever changes one: the host that has looked, or another."""
+    for number in range(12):
+        path = os.path.join(room[0], f"f{number}")
+        with open(path, "w") as file:
+            file.write("text" * number * 1000)
+            os.fsync(file.fileno())
+        here = os.path.join(room[number % 2], f"f{number}")
+        for change in CHANGES:
+            before = {place: attributes(os.path.join(place, f"f{number}")) for place in room}
+            for place in room * 3:
+                attributes(os.path.join(place, f"f{number}"))
+            change(here)
+            after = [attributes(os.path.join(place, f"f{number}")) for place in room]
+            assert after[0] == after[1], (number, change)
+            assert after[0] != before[room[0]]
 
 
 def test_a_listing_that_the_kernel_keeps_shows_what_the_other_changes(cluster, room):

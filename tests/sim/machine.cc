@@ -32,7 +32,7 @@ class WatchedRouter final : public client::EventRouter {
  public:
   WatchedRouter(client::FileData& data, client::NameCache& names, client::KernelNames& kernel_names,
                 client::FileLocks& locks, const std::unique_ptr<client::Session>& session,
-                std::function<void(std::uint64_t)> forget_attributes,
+                std::function<bool(std::uint64_t)> forget_attributes,
                 const std::function<void()>& on_noticed,
                 const std::function<void(std::uint64_t)>& on_early_lost)
       : EventRouter(data, names, kernel_names, locks, session, std::move(forget_attributes)),
@@ -82,7 +82,7 @@ bool Machine::Start() {
                                    [this](std::uint64_t inode, const client::ByteRange& range) {
                                      pages_.Invalidate(inode, range);
                                    });
-  const auto forget_attributes = [this](std::uint64_t inode) { attributes_.Forget(inode); };
+  const auto forget_attributes = [this](std::uint64_t inode) { return attributes_.Forget(inode); };
   events_ = std::make_unique<WatchedRouter>(*data_, names_, kernel_names_, locks_, session_,
                                             forget_attributes, on_noticed_, on_early_lost_);
   if (host_ % 4 != 0) {

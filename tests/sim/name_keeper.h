@@ -36,14 +36,17 @@ class NameKeeper {
     }
     const std::uint64_t epoch = epoch_;
     const std::uint64_t version = versions_[key];
+    const AttrCache::Version asked = attributes_.now();
     absl::StatusOr<client::Attributes> attr = vfs.Lookup(at, caller);
     if (!attr.ok() && ErrnoOf(attr.status()) != ENOENT) return attr;
     const std::uint64_t inode = attr.ok() ? attr->inode : 0;
+    const std::uint64_t valid_ns = attr.ok() ? vfs.ShowAttr(*attr, false) : 0;
     const Micros kept_for = static_cast<Micros>(vfs.ShowName(at, inode) / 1000);
     if (scheduler_.random().OneIn(4)) scheduler_.Sleep(scheduler_.random().Below(2 * kMs));
     if (kept_for > 0 && versions_[key] == version) {
       kept_[key] = {inode, epoch, scheduler_.now() + kept_for};
     }
+    if (attr.ok()) attributes_.Take(*attr, valid_ns, asked);
     return attr;
   }
   // From the client.

@@ -312,7 +312,7 @@ void Program::Remove(int slot, bool directory) {
       Begin({.kind = directory ? Kind::kRemoveDir : Kind::kUnlink, .slot = slot});
   const absl::Status status = machine_.vfs().Unlink(At(slot), directory, caller_);
   machine_.NameChanged(At(slot), status.ok());
-  machine_.attributes().ForgetAll();
+  machine_.attributes().AnyChanged();
   Ended(number, status);
 }
 
@@ -325,7 +325,7 @@ void Program::Rename(int from, int to) {
   const absl::Status status = machine_.vfs().Rename(At(from), At(to), flags, caller_);
   machine_.NameChanged(At(from), status.ok());
   machine_.NameChanged(At(to), status.ok());
-  machine_.attributes().ForgetAll();
+  machine_.attributes().AnyChanged();
   Ended(number, status);
 }
 
@@ -335,7 +335,7 @@ void Program::Link(int from, int to) {
   const std::size_t number = Begin({.kind = Kind::kLink, .slot_to = to, .inode = attr.inode});
   const absl::Status status = machine_.vfs().Link(attr.inode, At(to), caller_).status();
   machine_.NameChanged(At(to), status.ok());
-  machine_.attributes().Forget(attr.inode);
+  machine_.attributes().Changed(attr.inode);
   Ended(number, status, /*grows=*/true);
 }
 
@@ -378,7 +378,7 @@ void Program::ChmodOf(std::uint64_t inode) {
   set.set_fields(v1::SetAttr::MODE);
   set.set_mode(mode);
   const absl::Status status = machine_.vfs().SetAttr(set, caller_).status();
-  machine_.attributes().Forget(inode);
+  machine_.attributes().Changed(inode);
   if (status.ok()) data().Made(machine_.host(), inode);
   Ended(number, status);
 }

@@ -119,7 +119,7 @@ void Program::SetRegister(std::uint64_t inode, Register which, bool directory) {
   } else {
     status = SetXattr(inode, which, number);
   }
-  machine_.attributes().Forget(inode);
+  machine_.attributes().Changed(inode);
   CheckRegister(inode, status, directory, began);
   data().EndWrite(number, status.ok(), /*durable=*/false);
   Log([&] {
@@ -144,7 +144,7 @@ absl::Status Program::SetXattr(std::uint64_t inode, Register which, std::uint32_
   set.set_value(AclFor(number, mode));
   const std::size_t change = Begin({.kind = Kind::kChmod, .inode = inode, .mode = mode});
   absl::Status status = machine_.vfs().SetXattr(std::move(set), caller_);
-  machine_.attributes().Forget(inode);
+  machine_.attributes().Changed(inode);
   Ended(change, status, /*grows=*/true);
   return status;
 }
@@ -208,7 +208,7 @@ void Program::UseDefaultAcl(int directory) {
     set.set_value(AclFor(kInherited | number, kAllBits));
     status = machine_.vfs().SetXattr(std::move(set), caller_);
   }
-  machine_.attributes().Forget(inode);
+  machine_.attributes().Changed(inode);
   CheckRegister(inode, status, /*directory=*/false, began);
   data().EndWrite(number, status.ok(), /*durable=*/false);
   Done(began);

@@ -254,7 +254,7 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
                                               client::PageCacheWrite::kNone, caller_);
     status = NoteWritten(number, written.status(), written.value_or(0), range.length_bytes, began);
   }
-  machine_.attributes().Forget(inode);
+  machine_.attributes().Changed(inode);
   CheckError("write", inode, status, IsRefused(status, began) || IsLostFile(status, began));
   if (status.ok() && !Cached()) data().CheckDoneOnce(number);
   data().EndWrite(number, status.ok(), false);
@@ -300,7 +300,7 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   const client::ByteRange at = written.value_or(client::ByteRange{});
   const absl::Status status =
       NoteWritten(number, written.status(), at.to - at.from, length_bytes, began);
-  machine_.attributes().Forget(inode);
+  machine_.attributes().Changed(inode);
   CheckError("append", inode, status, IsRefused(status, began) || IsLostFile(status, began));
   if (status.ok()) data().EndAppend(number, at.from);
   if (status.ok()) data().CheckDoneOnce(number);
@@ -374,7 +374,7 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
   set.set_size_bytes(size_bytes);
   machine_.pages().HoldBack(inode);
   const absl::Status status = machine_.vfs().SetAttr(set, caller_).status();
-  machine_.attributes().Forget(inode);
+  machine_.attributes().Changed(inode);
   machine_.pages().LetGo(inode, status.ok() ? size_bytes : DataModel::kToEnd);
   CheckError("truncate", inode, status, IsLostFile(status, began));
   machine_.pages().EndChange(inode, size_bytes, status.ok() ? length : 0);
@@ -395,7 +395,7 @@ void Program::Punch(std::uint64_t inode, DataModel::Range range) {
   const absl::Status status =
       machine_.vfs().Allocate(inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, range.offset_bytes,
                               range.length_bytes, caller_);
-  machine_.attributes().Forget(inode);
+  machine_.attributes().Changed(inode);
   // (One that cuts an extent in two needs room in the metadata store.)
   const bool full = ErrnoOf(status) == ENOSPC && shared_.cluster.StoreFullSince(began);
   CheckError("punch", inode, status, full || IsLostFile(status, began));

@@ -31,7 +31,7 @@ void Program::UseNameless(int slot) {
     const std::size_t number = Begin({.kind = Kind::kLink, .slot_to = to, .inode = inode});
     const absl::Status status = machine_.vfs().Link(inode, At(to), caller_).status();
     machine_.NameChanged(At(to), status.ok());
-    machine_.attributes().Forget(inode);
+    machine_.attributes().Changed(inode);
     Ended(number, status, /*grows=*/true);
   }
   Close(inode);

@@ -106,7 +106,7 @@ void Program::Allocate(std::uint64_t inode, int mode, DataModel::Range range) {
   machine_.pages().WriteBack(inode, range.offset_bytes, range.length_bytes);
   const absl::Status status = machine_.vfs().Allocate(
       inode, static_cast<std::uint32_t>(mode), range.offset_bytes, range.length_bytes, caller_);
-  machine_.attributes().Forget(inode);
+  machine_.attributes().Changed(inode);
   const bool punches = (mode & FALLOC_FL_PUNCH_HOLE) != 0;
   const bool full = ErrnoOf(status) == ENOSPC && shared_.cluster.StoreFullSince(began);
   const bool refused = punches ? full : IsRefused(status, began);

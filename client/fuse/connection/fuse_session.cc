@@ -215,10 +215,11 @@ void FuseSession::Invalidate(std::uint64_t inode, std::uint64_t from_bytes,
   gate_.EndInvalidation();
 }
 
-void FuseSession::InvalidateAttributes(std::uint64_t inode) {
+bool FuseSession::InvalidateAttributes(std::uint64_t inode) {
   gate_.BeginInvalidation();
-  dispatcher_.NotifyInode(inode, -1, 0);
+  const bool known = dispatcher_.NotifyInode(inode, -1, 0);
   gate_.EndInvalidation();
+  return known;
 }
 
 bool FuseSession::ForgetNames() {

@@ -74,8 +74,9 @@ class FuseSession {
   // a request needs.
   void Invalidate(std::uint64_t inode, std::uint64_t from_bytes, std::uint64_t length_bytes);
   // Its attributes alone. Waits for an inode that the kernel is about to forget, and so perhaps for
-  // its pages: from a worker only for one that its request holds.
-  void InvalidateAttributes(std::uint64_t inode);
+  // its pages: from a worker only for one that its request holds. False: the kernel does not know
+  // the inode.
+  bool InvalidateAttributes(std::uint64_t inode);
 
   // Names that the kernel keeps, of all directories; those in replies that are on their way, too.
   // False where it cannot (before Linux 6.16). Takes none of its locks. Linux unmounts what is

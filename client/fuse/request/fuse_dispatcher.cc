@@ -200,7 +200,7 @@ ssize_t FuseDispatcher::ReplyInit(KernelRequest& request, const iovec* parts) {
   return written;
 }
 
-void FuseDispatcher::NotifyInode(std::uint64_t inode, std::int64_t first_byte,
+bool FuseDispatcher::NotifyInode(std::uint64_t inode, std::int64_t first_byte,
                                  std::int64_t length_bytes) {
   // A call that is being served tells the kernel, too.
   const Served serving = std::exchange(served, {});
@@ -211,6 +211,7 @@ void FuseDispatcher::NotifyInode(std::uint64_t inode, std::int64_t first_byte,
   if (error != 0 && error != -ENOENT && error != -ENODEV) {
     spdlog::warn("telling the kernel to forget inode {}: {}", inode, std::strerror(-error));
   }
+  return error != -ENOENT;
 }
 
 bool FuseDispatcher::NotifyNames() const {

@@ -67,8 +67,8 @@ class FuseDispatcher {
   static const FuseDispatcher& CurrentDispatcher();
 
   // Tells the kernel to drop pages of an inode, and its attributes; attributes alone where
-  // `first_byte` is negative. Waits as the kernel does.
-  void NotifyInode(std::uint64_t inode, std::int64_t first_byte, std::int64_t length_bytes);
+  // `first_byte` is negative. Waits as the kernel does. False: it does not know the inode.
+  bool NotifyInode(std::uint64_t inode, std::int64_t first_byte, std::int64_t length_bytes);
   // False where the kernel cannot forget the names that it keeps.
   bool NotifyNames() const;
 
