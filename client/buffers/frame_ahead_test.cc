@@ -200,7 +200,7 @@ TEST_F(FrameAheadTest, AGrantThatARemovalMayHaveTakenAwayIsLeftAside) {
                            [&](const absl::StatusOr<v1::Attr>&) { done.set_value(); });
   v1::Attr removed;
   removed.set_inode(inode);
-  reader->data().RemoveLast(removed, [](bool) -> std::uint64_t { return 1; });
+  reader->data().RemoveLast(removed, /*only_here=*/true, [](bool) -> std::uint64_t { return 1; });
   cluster_.mdc().ReleaseReplies();
   done.get_future().wait();
   EXPECT_EQ(Counts(*reader).frames, 0u);

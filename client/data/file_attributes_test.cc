@@ -92,17 +92,35 @@ TEST(FileAttributesTest, ARemovedFileKeepsTheSizeThatWasWritten) {
   removed.set_nlink(0);
   removed.set_change(before.change() + 1);
   bool let_go = false;
-  EXPECT_EQ(client->data().RemoveLast(removed,
-                                      [&](bool lets_go) {
-                                        let_go = lets_go;
-                                        return 7;
-                                      }),
-            7u);
+  const auto send = [&](bool lets_go) {
+    let_go = lets_go;
+    return std::uint64_t{7};
+  };
+  EXPECT_EQ(client->data().RemoveLast(removed, /*only_here=*/true, send), 7u);
   EXPECT_TRUE(let_go);
   EXPECT_EQ(removed.size_bytes(), 4u);
   client->data().Overlay(before);
   EXPECT_EQ(before.size_bytes(), 4u);
   EXPECT_EQ(before.nlink(), 0u);
+}
+
+// Another host may have it open, and read it.
+TEST(FileAttributesTest, ARemovedFileThatMayBeOpenElsewhereKeepsTheBytesThatWereWritten) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount(), other = cluster.Mount();
+  client->Write(inode, 0, "text");
+  v1::Attr removed = cluster.mdc().AttrOf(inode);
+  bool let_go = true;
+  const auto send = [&](bool lets_go) {
+    let_go = lets_go;
+    return std::uint64_t{7};
+  };
+  client->data().RemoveLast(removed, /*only_here=*/false, send);
+  EXPECT_FALSE(let_go);
+  EXPECT_EQ(other->Read(inode, 0, 4), "text");
+  client->data().RemoveLast(removed, /*only_here=*/false, send);
+  EXPECT_TRUE(let_go) << "all is told";
 }
 
 // The commit's answer would say less of the file than its new name's does, and would be taken for
@@ -201,7 +219,8 @@ TEST(FileAttributesTest, NoAccessTimeIsSentOfAFileThatIsRemovedSoon) {
     v1::Attr attr = cluster.mdc().AttrOf(cluster.mdc().CreateFile());
     client->Write(attr.inode(), 0, "text");
     EXPECT_EQ(client->Read(attr.inode(), 0, 4), "text");
-    client->data().RemoveLast(attr, [](bool lets_go) -> std::uint64_t { return lets_go ? 1 : 0; });
+    client->data().RemoveLast(attr, /*only_here=*/true,
+                              [](bool lets_go) -> std::uint64_t { return lets_go ? 1 : 0; });
     EXPECT_GT(attr.atime().seconds(), 0);
     const std::uint64_t other = cluster.mdc().CreateFile();
     client->Write(other, 0, "text");

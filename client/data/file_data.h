@@ -184,9 +184,10 @@ class FileData : public SessionEvents {
                        std::uint64_t early_number) = 0;
   virtual void Close(std::uint64_t inode) = 0;
   // Sends the removal of a file's last name (`send` returns 0 where that cannot be sent): where
-  // nothing here uses the file it lets go of it, and what is known of its data is forgotten.
+  // nothing here uses the file it lets go of it, and what is known of its data is forgotten; but
+  // what the controller was not told yet only where no other session has it open (`only_here`).
   // `removed` are its attributes from then on; what only its data told is added to them.
-  virtual std::uint64_t RemoveLast(v1::Attr& /*removed*/,
+  virtual std::uint64_t RemoveLast(v1::Attr& /*removed*/, bool /*only_here*/,
                                    absl::FunctionRef<std::uint64_t(bool lets_go)> send) {
     return send(false);
   }

@@ -168,7 +168,7 @@ class FileDataImpl : public FileData {
     if (file == nullptr) return true;
     MutexLock lock(file->mutex);
     return !file->opens.may_be_mapped_to_write() && !file->untold() &&
-           !file->grant.tail_allocated() && !file->users.exclusive() && file->times_on_their_way == 0;
+           !file->grant.tail_allocated() && !file->users.changes_attributes();
   }
   bool PagesAreGood(std::uint64_t inode) const override {
     const FileRef file = context_.table.Find(inode);
@@ -206,7 +206,7 @@ class FileDataImpl : public FileData {
   void Created(const v1::EntryReply& entry, std::uint64_t handle,
                std::uint64_t early_number) override;
   void Close(std::uint64_t inode) override;
-  std::uint64_t RemoveLast(v1::Attr& removed,
+  std::uint64_t RemoveLast(v1::Attr& removed, bool only_here,
                            absl::FunctionRef<std::uint64_t(bool lets_go)> send) override {
     // Whatever asks ahead meanwhile, or takes in what it has asked for, sees it (LookAhead).
     context_.removing.fetch_add(1);
@@ -215,7 +215,7 @@ class FileDataImpl : public FileData {
     const FileRef file = context_.table.Find(removed.inode());
     if (file == nullptr) return send(true);
     MutexLock lock(file->mutex);
-    const bool lets_go = file->unused() && file->locks.empty();
+    const bool lets_go = file->unused() && file->locks.empty() && (only_here || !file->untold());
     // (It was to be told with what is not worth telling any more.)
     if (lets_go && file->opens.Unregister()) context_.TellClosed(file->inode, false);
     const std::uint64_t early_number = send(lets_go);

@@ -123,6 +123,28 @@ TEST(FileOpensTest, AFileIsSettledWhenNobodyWritesItAndAllIsTold) {
   EXPECT_EQ(cluster.mdc().ExtentsOf(inode).back().end(), FileBlock(2));
 }
 
+// Whoever asked has given up, and nobody else has heard of it.
+TEST(FileOpensTest, AFileWhoseTimesAreBeingSetIsNotSettled) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  cluster.mdc().HoldReplies(v1::Request::kSetAttr);
+  TestInterrupt interrupt;
+  const std::uint64_t before = cluster.mdc().CountOf(v1::Request::kSetAttr);
+  std::thread setter([&] {
+    v1::SetAttr set;
+    set.set_inode(inode);
+    set.set_fields(v1::SetAttr::MTIME);
+    EXPECT_EQ(ErrnoOf(client->data().SetAttr(set, {.interrupt = &interrupt}).status()), EINTR);
+  });
+  while (cluster.mdc().CountOf(v1::Request::kSetAttr) == before) std::this_thread::yield();
+  interrupt.Raise();
+  setter.join();
+  EXPECT_FALSE(client->data().IsSettled(inode));
+  cluster.mdc().ReleaseReplies();
+  while (!client->data().IsSettled(inode)) std::this_thread::yield();
+}
+
 // The session was lost, and the file removed before its opens were registered in the new one. An
 // open that relied on that would be of a file that nobody keeps.
 TEST_F(OpensTest, AnOpenAfterARefusedRegistrationAsksTheController) {

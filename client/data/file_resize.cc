@@ -311,11 +311,11 @@ absl::StatusOr<v1::Attr> FileResize::SetAttr(const FileRef& file, v1::SetAttr se
       };
       options.on_done = [file](const absl::StatusOr<v1::Reply>&) {
         MutexLock lock(file->mutex);
-        --file->times_on_their_way;
+        file->users.EndTimes();
       };
       {
         MutexLock lock(f.mutex);
-        ++f.times_on_their_way;
+        f.users.BeginTimes();
       }
       attr = AttrOf(context_.session->Call(std::move(request), options));
     }

@@ -120,7 +120,7 @@ TEST_F(FilesAheadTest, GrantsThatARemovalMayHaveTakenAwayAreLeftAside) {
   Start(*reader, kLarge, reply);
   v1::Attr removed;
   removed.set_inode(files_[1]);
-  reader->data().RemoveLast(removed, [](bool) -> std::uint64_t { return 1; });
+  reader->data().RemoveLast(removed, /*only_here=*/true, [](bool) -> std::uint64_t { return 1; });
   cluster_.mdc().ReleaseReplies();
   ASSERT_TRUE(reply.get_future().get().ok());
   EXPECT_TRUE(taken_.empty());
@@ -132,7 +132,7 @@ TEST_F(FilesAheadTest, NothingIsSentBesideARemoval) {
   const auto reader = cluster_.Mount();
   v1::Attr removed;
   removed.set_inode(files_[1]);
-  reader->data().RemoveLast(removed, [&](bool) -> std::uint64_t {
+  reader->data().RemoveLast(removed, /*only_here=*/true, [&](bool) -> std::uint64_t {
     EXPECT_EQ(ErrnoOf(List(*reader).status()), EAGAIN) << "a removal is being sent";
     return 1;
   });

@@ -114,8 +114,6 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // whatever flush fails: the size may be raised so far without looking at what lies there.
   std::uint64_t zeros_to_bytes ABSL_GUARDED_BY(mutex) = 0;
   bool listed ABSL_GUARDED_BY(mutex) = false;  // with the committer
-  // Requests to set its times that nobody waits alone for, whoever has asked for them by now.
-  std::uint32_t times_on_their_way ABSL_GUARDED_BY(mutex) = 0;
   WriteError write_error ABSL_GUARDED_BY(mutex);
 
   // The right to write is held, and nobody has a use for it: it would have to be recalled before

@@ -54,6 +54,12 @@ class Occupancy {
   void Pin() { ++pins_; }
   void Unpin() { --pins_; }
 
+  // ---- requests to set times, beside whoever else is at work
+  void BeginTimes() { ++times_; }
+  void EndTimes() { --times_; }
+  // The controller may be about to change the file's size or times, whether or not somebody waits.
+  bool changes_attributes() const { return exclusive_ || times_ > 0; }
+
   // ---- for who waits until nobody is at work
   bool idle() const { return IdleBut(0); }
   // As `passing` of the users do not count.
@@ -67,6 +73,7 @@ class Occupancy {
   std::uint32_t waiting_exclusive_ = 0;
   bool fetching_ = false;
   std::uint32_t pins_ = 0;
+  std::uint32_t times_ = 0;
 };
 
 }  // namespace reel::client

@@ -90,6 +90,15 @@ void Delegations::NoteSole(const Directory& directory, File& file) {
   file.sole_in_ = directory.number_;
 }
 
+void Delegations::NoteMade(const Directory& directory, File& file) {
+  NoteSole(directory, file);
+  file.made_in_ = directory.number_;
+}
+
+bool Delegations::IsOnlyHere(const Directory& directory, const File& file) {
+  return IsSole(directory, file) && file.made_in_ == directory.number_;
+}
+
 bool Delegations::IsSole(const Directory& directory, const File& file) {
   return directory.delegated() && file.sole_in_ == directory.number_;
 }

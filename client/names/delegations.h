@@ -72,6 +72,7 @@ class Delegations {
    private:
     friend class Delegations;
     std::uint64_t sole_in_ = 0;   // the number of that delegation; 0: in none
+    std::uint64_t made_in_ = 0;   // … under which it was made here
     std::uint64_t asked_in_ = 0;  // … under which it was asked whether it is; 0: it was not
     std::uint32_t asked_ = 0;     // … so often
     bool removed_ = false;
@@ -88,9 +89,14 @@ class Delegations {
   // The file with the next reserved inode is made. REQUIRES: has_reserved().
   static void TakeReserved(Directory& directory);
 
-  // `file` is sole under this delegation of the directory, if it is delegated.
+  // `file` is sole under this delegation of the directory, if it is delegated. NoteMade: because it
+  // was made here under it.
   static void NoteSole(const Directory& directory, File& file);
+  static void NoteMade(const Directory& directory, File& file);
   static bool IsSole(const Directory& directory, const File& file);
+  // A sole file that was made here: no other session has it open. (Of others one may, and a program
+  // there may yet read what is written here.)
+  static bool IsOnlyHere(const Directory& directory, const File& file);
   // True a few times under each delegation where it is not known to be, always where there is none.
   static bool MayAskAbout(const Directory& directory, const File& file);
   static void NoteAskedAbout(const Directory& directory, File& file);

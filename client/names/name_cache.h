@@ -135,10 +135,12 @@ class NameCache {
       v1::Create& create, const v1::Credentials& owner, const v1::Time& now,
       absl::FunctionRef<std::uint64_t(const v1::EntryReply& made, const v1::Replay& decided)> send);
   // Takes the only name of a sole file, or of an empty directory that is delegated, too; false: it
-  // could not. `send` may add to the attributes that the inode has from then on.
+  // could not. `send` may add to the attributes that the inode has from then on; `only_here`: no
+  // other session has it open.
   bool UnlinkDelegated(
       const v1::Unlink& unlink, const v1::Time& now,
-      absl::FunctionRef<std::uint64_t(v1::Attr& removed, const v1::Replay& decided)> send);
+      absl::FunctionRef<std::uint64_t(v1::Attr& removed, bool only_here, const v1::Replay& decided)>
+          send);
   // Gives a sole file another name in its directory, in place of another sole one if there is one
   // (`replaced`; else null) and `may_replace`; nullopt: it could not. `forget`: the inode whose
   // attributes the kernel has to be told to forget now; 0: none.
@@ -147,7 +149,9 @@ class NameCache {
   };
   std::optional<RenamedHere> RenameDelegated(
       const v1::Rename& rename, bool may_replace, const v1::Time& now,
-      absl::FunctionRef<std::uint64_t(v1::Attr* replaced, const v1::Replay& decided)> send);
+      absl::FunctionRef<std::uint64_t(v1::Attr* replaced, bool only_here,
+                                      const v1::Replay& decided)>
+          send);
   // Adds to an Unlink or a Rename that was not delegated the files of which it asks the controller
   // whether they are sole, so that the next one may be.
   void AskWhichAreSole(v1::Request& request);

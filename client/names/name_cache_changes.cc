@@ -33,7 +33,7 @@ void NameCache::Created(const v1::Create& create, const v1::Reply& reply) {
   // A new directory holds what this client puts into it, until others are let in.
   child->complete = S_ISDIR(reply.entry().attr().mode());
   Node* const directory = create.unnamed() ? nullptr : Find(create.parent());
-  if (directory != nullptr) Delegations::NoteSole(directory->delegation, child->sole);
+  if (directory != nullptr) Delegations::NoteMade(directory->delegation, child->sole);
 }
 
 void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {

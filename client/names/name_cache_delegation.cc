@@ -97,7 +97,7 @@ std::optional<v1::Attr> NameCache::CreateDelegated(
     child->attr = file.made.attr();
     child->complete = makes_directory;
     if (S_ISLNK(create.mode())) child->link = create.symlink();
-    Delegations::NoteSole(directory->delegation, child->sole);
+    Delegations::NoteMade(directory->delegation, child->sole);
   }
   return file.made.attr();
 }
@@ -123,7 +123,8 @@ bool NameCache::IsEmptyDelegated(std::uint64_t inode) {
 
 bool NameCache::UnlinkDelegated(
     const v1::Unlink& unlink, const v1::Time& now,
-    absl::FunctionRef<std::uint64_t(v1::Attr& removed, const v1::Replay& decided)> send) {
+    absl::FunctionRef<std::uint64_t(v1::Attr& removed, bool only_here, const v1::Replay& decided)>
+        send) {
   MutexLock lock(mutex_);
   Node* const directory = FindDelegated(unlink.parent());
   if (directory == nullptr || directory->attr->flags != 0) return false;
@@ -138,7 +139,8 @@ bool NameCache::UnlinkDelegated(
   *decided.mutable_time() =
       DelegatedTime(child->attr->ctime, DelegatedTime(directory->attr->ctime, now));
   v1::Attr removed = RemovedAt(*child->attr, decided.time());
-  if (send(removed, decided) == 0) return false;
+  const bool only_here = Delegations::IsOnlyHere(directory->delegation, child->sole);
+  if (send(removed, only_here, decided) == 0) return false;
 
   SetName(*directory, unlink.name(), 0);
   TouchDelegated(unlink.parent(), *directory, decided.time(),
@@ -149,7 +151,8 @@ bool NameCache::UnlinkDelegated(
 
 std::optional<NameCache::RenamedHere> NameCache::RenameDelegated(
     const v1::Rename& rename, bool may_replace, const v1::Time& now,
-    absl::FunctionRef<std::uint64_t(v1::Attr* replaced, const v1::Replay& decided)> send) {
+    absl::FunctionRef<std::uint64_t(v1::Attr* replaced, bool only_here, const v1::Replay& decided)>
+        send) {
   if (rename.parent() != rename.new_parent() || (rename.flags() & ~kKnownFlags) != 0) return {};
   MutexLock lock(mutex_);
   Node* const directory = FindDelegated(rename.parent());
@@ -176,7 +179,9 @@ std::optional<NameCache::RenamedHere> NameCache::RenameDelegated(
   *decided.mutable_time() = time;
   v1::Attr removed;
   if (replaced != nullptr) removed = RemovedAt(*replaced->attr, time);
-  if (send(replaced != nullptr ? &removed : nullptr, decided) == 0) return {};
+  const bool only_here =
+      replaced != nullptr && Delegations::IsOnlyHere(directory->delegation, replaced->sole);
+  if (send(replaced != nullptr ? &removed : nullptr, only_here, decided) == 0) return {};
 
   SetName(*directory, rename.name(), 0);
   SetName(*directory, rename.new_name(), inode);

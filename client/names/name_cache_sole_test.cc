@@ -38,6 +38,22 @@ TEST_F(NameCacheDelegationTest, WhatWasSoleIsNotUnderTheNextDelegation) {
   EXPECT_TRUE(Unlink("old"));
 }
 
+TEST_F(NameCacheDelegationTest, OnlyWhatWasMadeUnderItMayBeOpenNowhereElse) {
+  Older("old", 70);
+  Older("older", 71);
+  AskAndLearn();
+  Reserved(2);
+  ASSERT_TRUE(Create("a"));
+  ASSERT_TRUE(Create("b"));
+  ASSERT_TRUE(Unlink("a"));
+  EXPECT_TRUE(only_here_);
+  ASSERT_TRUE(Unlink("old"));
+  EXPECT_FALSE(only_here_) << "another host may have had it open before";
+  ASSERT_TRUE(Rename("b", "older"));
+  EXPECT_EQ(replaced_, 71u);
+  EXPECT_FALSE(only_here_);
+}
+
 TEST_F(NameCacheDelegationTest, AFileThatOthersLookedAtIsNotSole) {
   Older("old", 70);
   AskAndLearn();

@@ -71,7 +71,8 @@ class NameCacheDelegationTest : public testing::Test {
     request.mutable_unlink()->set_name(name);
     request.mutable_unlink()->set_directory(directory);
     return cache_.UnlinkDelegated(request.unlink(), now_,
-                                  [&](v1::Attr&, const v1::Replay& decided) {
+                                  [&](v1::Attr&, bool only_here, const v1::Replay& decided) {
+                                    only_here_ = only_here;
                                     *request.mutable_delegated() = decided;
                                     sent_.push_back(request);
                                     return sent_.size();
@@ -92,7 +93,8 @@ class NameCacheDelegationTest : public testing::Test {
     v1::Request request = RenameOf(from, to, flags);
     return cache_
         .RenameDelegated(request.rename(), may_replace_, now_,
-                         [&](v1::Attr* replaced, const v1::Replay& decided) {
+                         [&](v1::Attr* replaced, bool only_here, const v1::Replay& decided) {
+                           only_here_ = only_here;
                            replaced_ = replaced != nullptr ? replaced->inode() : 0;
                            *request.mutable_delegated() = decided;
                            sent_.push_back(request);
@@ -146,6 +148,7 @@ class NameCacheDelegationTest : public testing::Test {
   NameCache cache_;
   v1::Time now_;
   std::vector<v1::Request> sent_;
+  bool only_here_ = false;      // what was removed last
   std::uint64_t replaced_ = 0;  // by the last rename
   bool may_replace_ = true;
 };

@@ -228,7 +228,7 @@ TEST_F(EventRouterTest, AStreamThatIsLostInARecallTellsTheKernelFirst) {
   while (told().empty()) std::this_thread::yield();
   router_.OnStreamLost();
   router_.OnRecallAttr(7, /*to_shared=*/false);
-  while (told().size() < 2) std::this_thread::yield();
+  while (told().size() < 2 && sent_->returned().empty()) std::this_thread::yield();
   EXPECT_TRUE(sent_->returned().empty());
   WaitedOut();
   sent_->AwaitReturn();

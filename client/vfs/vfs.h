@@ -120,8 +120,8 @@ class Vfs {
   // there: umount(8) asks for both, and has to work then.
   absl::StatusOr<Attributes> GetAttr(std::uint64_t inode, const Caller& caller);
   // For how many nanoseconds the kernel may take these attributes, which came from here just now,
-  // for valid: 0, a moment (for the system call that asked), or, where it knows the inode (it has
-  // asked for its attributes), as long as it keeps names.
+  // for valid: 0, a moment (for the system call that asked), or as long as it keeps names: those of
+  // a directory only where it knows the inode (it has asked for its attributes).
   std::uint64_t ShowAttr(const Attributes& attr, bool knows_inode);
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const Caller& caller);
   // What files that are made in that directory may use of the volume.

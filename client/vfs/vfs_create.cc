@@ -105,17 +105,17 @@ bool Vfs::UnlinkDelegated(v1::Request& request, const Caller& caller) {
   const bool directory = request.unlink().directory();
   const bool takes = directory ? session_.delegates_names() : session_.delegates();
   if (!takes || !MayChangeFirst()) return false;
-  const bool done =
-      names_.UnlinkDelegated(request.unlink(), ToProto(SystemClock().WallNow()),
-                             [&](v1::Attr& removed, const v1::Replay& decided) {
-                               const auto send = [&](bool lets_go) {
-                                 v1::Request sent = request;
-                                 *sent.mutable_credentials() = caller.credentials;
-                                 sent.mutable_unlink()->set_lets_go(lets_go);
-                                 return session_.SendDelegated(std::move(sent), decided);
-                               };
-                               return directory ? send(false) : data_.RemoveLast(removed, send);
-                             });
+  const bool done = names_.UnlinkDelegated(
+      request.unlink(), ToProto(SystemClock().WallNow()),
+      [&](v1::Attr& removed, bool only_here, const v1::Replay& decided) {
+        const auto send = [&](bool lets_go) {
+          v1::Request sent = request;
+          *sent.mutable_credentials() = caller.credentials;
+          sent.mutable_unlink()->set_lets_go(lets_go);
+          return session_.SendDelegated(std::move(sent), decided);
+        };
+        return directory ? send(false) : data_.RemoveLast(removed, only_here, send);
+      });
   if (!done && session_.delegates_names()) names_.AskWhichAreSole(request);
   if (done && options_.kernel_names != nullptr) {
     options_.kernel_names->Leave(request.unlink().parent());
@@ -127,7 +127,7 @@ bool Vfs::RenameDelegated(v1::Request& request, const Caller& caller, bool may_r
   if (!session_.delegates_names() || !MayChangeFirst()) return false;
   const auto done = names_.RenameDelegated(
       request.rename(), may_replace, ToProto(SystemClock().WallNow()),
-      [&](v1::Attr* replaced, const v1::Replay& decided) {
+      [&](v1::Attr* replaced, bool only_here, const v1::Replay& decided) {
         const auto send = [&](bool lets_go) {
           v1::Request sent = request;
           *sent.mutable_credentials() = caller.credentials;
@@ -135,7 +135,7 @@ bool Vfs::RenameDelegated(v1::Request& request, const Caller& caller, bool may_r
           return session_.SendDelegated(std::move(sent), decided);
         };
         return data_.Move(decided.moves(), [&] {
-          return replaced == nullptr ? send(false) : data_.RemoveLast(*replaced, send);
+          return replaced == nullptr ? send(false) : data_.RemoveLast(*replaced, only_here, send);
         });
       });
   if (!done) {
