@@ -65,7 +65,7 @@ class Delegations {
     bool removed() const { return removed_; }
     void NoteRemoved() { removed_ = true; }
     // It has, or may have, another name.
-    void NoteOtherName() { sole_in_ = asked_in_ = asked_ = 0; }
+    void NoteOtherName() { sole_in_ = made_in_ = asked_in_ = asked_ = 0; }
     // It was asked about, and there was no answer.
     void NoteNotTold() { asked_in_ = asked_ = 0; }
 

@@ -54,6 +54,25 @@ TEST_F(NameCacheDelegationTest, OnlyWhatWasMadeUnderItMayBeOpenNowhereElse) {
   EXPECT_FALSE(only_here_);
 }
 
+TEST_F(NameCacheDelegationTest, WhatHadAnotherNameMeanwhileMayBeOpenElsewhere) {
+  Older("old", 70);
+  AskAndLearn();
+  Reserved(1);
+  ASSERT_TRUE(Create("a"));
+  v1::Request link;
+  link.mutable_link()->set_inode(kFirst);
+  link.mutable_link()->set_parent(9);
+  link.mutable_link()->set_name("other");
+  cache_.OnReply(link, {});
+  v1::Request ask = RenameOf("x", "y");
+  ask.add_siblings(kFirst);
+  v1::Reply sole;
+  sole.add_sole(kFirst);
+  cache_.OnReply(ask, sole);
+  ASSERT_TRUE(Unlink("a"));
+  EXPECT_FALSE(only_here_);
+}
+
 TEST_F(NameCacheDelegationTest, AFileThatOthersLookedAtIsNotSole) {
   Older("old", 70);
   AskAndLearn();

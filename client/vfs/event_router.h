@@ -163,9 +163,8 @@ class EventRouter : public SessionEvents {
   void ForgetAttributes(const std::vector<NameCache::Kept>& kept) {
     std::vector<std::uint64_t> unknown;
     for (const auto& [inode, until_ms] : kept) {
-      if (!forget_attributes_(inode) && kernel_names_.MayBeOnItsWay(until_ms)) {
-        unknown.push_back(inode);
-      }
+      const bool on_its_way = kernel_names_.MayBeOnItsWay(until_ms);
+      if (!forget_attributes_(inode) && on_its_way) unknown.push_back(inode);
     }
     if (unknown.empty()) return;
     kernel_names_.AwaitReplies();

@@ -229,10 +229,11 @@ TEST_F(EventRouterTest, AStreamThatIsLostInARecallTellsTheKernelFirst) {
   router_.OnStreamLost();
   router_.OnRecallAttr(7, /*to_shared=*/false);
   while (told().size() < 2 && sent_->returned().empty()) std::this_thread::yield();
-  EXPECT_TRUE(sent_->returned().empty());
+  const bool early = !sent_->returned().empty();
   WaitedOut();
   sent_->AwaitReturn();
-  EXPECT_GE(told().size(), 3);
+  ASSERT_FALSE(early);
+  while (told().size() < 4) std::this_thread::yield();  // each once more
 }
 
 TEST_F(EventRouterTest, NothingIsClaimedBeforeTheKernelWasToldOfFiles) {
