@@ -191,7 +191,7 @@ absl::Status WriteBehind::FlushBuffer(FileState& f, const DirtyBufferRef& dirty_
     return f.grant.lost_sessions() != lost_sessions ||
            dirty_buffer->gone;  // then the loss is noted already
   };
-  dirty_buffer->in_flight = true;
+  DirtyMemory::BeginFlight(*dirty_buffer);
   // Once more, where blocks that counted as written no longer do.
   for (bool again = true; again;) {
     flight.emplace();
@@ -206,7 +206,7 @@ absl::Status WriteBehind::FlushBuffer(FileState& f, const DirtyBufferRef& dirty_
     if ((again || flight->given_up) && !over())
       dirty_buffer->ranges = dirty_buffer->known = flight->own;
   }
-  dirty_buffer->in_flight = false;
+  f.memory.EndFlight(*dirty_buffer);
   f.changed.NotifyAll();
   if (over()) return absl::OkStatus();
   Finish(f, *flight, status);

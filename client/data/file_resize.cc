@@ -189,6 +189,8 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     bool valid = false;
     {
       MutexLock lock(f.mutex);
+      // (What a flush has lost meanwhile may be on its way to blocks that are about to go.)
+      while (status.ok() && f.memory.landing() > 0) status = context_.Wait(f, io.interrupt);
       valid = submitted && f.grant.lost_sessions() == lost_sessions &&
               f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE);
       f.ForgetContents();  // and the end will be elsewhere

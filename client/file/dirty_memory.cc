@@ -244,7 +244,7 @@ DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const s
 
 void DirtyMemory::Remove(DirtyBuffer& dirty_buffer) {
   ++changes_;
-  dirty_buffer.gone = true;
+  Go(dirty_buffer);
   if (dirty_buffer.dirty()) --dirty_buffers_;
   buffers_.erase(dirty_buffer.offset_bytes);
 }
@@ -271,7 +271,7 @@ void DirtyMemory::Forget(const ByteRange& range) {
       dirty_buffer.known = dirty_buffer.ranges;
       ++at;
     } else {
-      dirty_buffer.gone = true;
+      Go(dirty_buffer);
       at = buffers_.erase(at);
     }
   }
@@ -280,9 +280,31 @@ void DirtyMemory::Forget(const ByteRange& range) {
 void DirtyMemory::Clear() {
   ++changes_;
   ++forgotten_;
-  for (const auto& [offset, dirty_buffer] : buffers_) dirty_buffer->gone = true;
+  for (const auto& [offset, dirty_buffer] : buffers_) Go(*dirty_buffer);
   buffers_.clear();
   dirty_buffers_ = 0;
+}
+
+void DirtyMemory::Go(DirtyBuffer& dirty_buffer) {
+  dirty_buffer.gone = true;
+  if (!dirty_buffer.to_luns) return;
+  dirty_buffer.landing_in = session_;
+  ++landing_;
+}
+
+void DirtyMemory::Void() {
+  Clear();
+  landing_ = 0;
+  ++session_;
+}
+
+void DirtyMemory::BeginFlight(DirtyBuffer& dirty_buffer) {
+  dirty_buffer.in_flight = dirty_buffer.to_luns = true;
+}
+
+void DirtyMemory::EndFlight(DirtyBuffer& dirty_buffer) {
+  dirty_buffer.in_flight = dirty_buffer.to_luns = false;
+  if (dirty_buffer.landing_in == session_) --landing_;
 }
 
 }  // namespace reel::client

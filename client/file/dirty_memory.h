@@ -102,8 +102,10 @@ struct DirtyBuffer {
   std::uint64_t id = 0;           // grows from buffer to buffer of a file that becomes dirty
   std::uint64_t since_ms = 0;     // when it became dirty
   bool queued = false;            // for a thread that will flush it
-  bool in_flight = false;
-  bool gone = false;  // from its file
+  bool in_flight = false;         // to the LUNs, or held by a commit that takes it
+  bool to_luns = false;           // the former
+  bool gone = false;              // from its file
+  std::uint64_t landing_in = 0;   // the session, as DirtyMemory counts them, from which it went so
 
   std::uint64_t end_bytes() const { return offset_bytes + memory.buffer.size(); }
   std::uint64_t held_bytes() const { return memory.touched_bytes; }  // in the budget
@@ -171,6 +173,14 @@ class DirtyMemory {
   // Forgets what is known and clean in all buffers that the range reaches into.
   void Forget(const ByteRange& range);
   void ForgetAll() { Forget({0, UINT64_MAX}); }
+  // Around its way to the LUNs. REQUIRES: it is not gone when that begins.
+  static void BeginFlight(DirtyBuffer& dirty_buffer);
+  void EndFlight(DirtyBuffer& dirty_buffer);
+  // So many that are gone are still on their way there: their bytes may yet land, in blocks that
+  // the file had when they were sent.
+  std::size_t landing() const { return landing_; }
+  // As Clear; the session is lost, and what lands yet the fence keeps from others.
+  void Void();
   std::uint64_t forgotten() const { return forgotten_; }  // counts those
   void Clear();
 
@@ -181,8 +191,12 @@ class DirtyMemory {
   // The first whose end lies beyond.
   Buffers::const_iterator FirstBeyond(std::uint64_t offset_bytes) const;
   DirtyBufferRef NewBuffer(std::uint64_t offset_bytes, const Place& place);
+  // It goes from the file, or has.
+  void Go(DirtyBuffer& dirty_buffer);
 
   Buffers buffers_;
+  std::size_t landing_ = 0;
+  std::uint64_t session_ = 1;
   std::size_t dirty_buffers_ = 0;
   std::uint64_t last_id_ = 0;
   std::uint64_t changes_ = 0;

@@ -73,6 +73,40 @@ TEST_F(DirtyMemoryTest, ABufferInFlightCountsWhole) {
   EXPECT_FALSE(memory_.InFlight({kBuffer, kBuffer + 1}));
 }
 
+TEST_F(DirtyMemoryTest, WhatIsDroppedOnItsWayIsStillLanding) {
+  Put(100, "x");
+  const DirtyBufferRef on_its_way = memory_.BuffersIn({100, 101})[0];
+  DirtyMemory::BeginFlight(*on_its_way);
+  Put(3 * kBuffer, "y");
+  memory_.BuffersIn({3 * kBuffer, 3 * kBuffer + 1})[0]->in_flight = true;  // held by a commit
+  memory_.Clear();
+  EXPECT_TRUE(memory_.empty());
+  EXPECT_EQ(memory_.landing(), 1u);
+  Put(100, "z");  // another buffer
+  const DirtyBufferRef next = memory_.BuffersIn({100, 101})[0];
+  DirtyMemory::BeginFlight(*next);
+  memory_.EndFlight(*next);
+  EXPECT_EQ(memory_.landing(), 1u);
+  memory_.EndFlight(*on_its_way);
+  EXPECT_EQ(memory_.landing(), 0u);
+}
+
+TEST_F(DirtyMemoryTest, NobodyWaitsForWhatALostSessionHasSent) {
+  Put(100, "x");
+  const DirtyBufferRef lost = memory_.BuffersIn({100, 101})[0];
+  DirtyMemory::BeginFlight(*lost);
+  memory_.Void();
+  EXPECT_EQ(memory_.landing(), 0u);
+  Put(100, "y");
+  const DirtyBufferRef next = memory_.BuffersIn({100, 101})[0];
+  DirtyMemory::BeginFlight(*next);
+  memory_.Clear();
+  memory_.EndFlight(*lost);
+  EXPECT_EQ(memory_.landing(), 1u);
+  memory_.EndFlight(*next);
+  EXPECT_EQ(memory_.landing(), 0u);
+}
+
 TEST_F(DirtyMemoryTest, FillsWhatIsCleanWithZeros) {
   Put(10, "aa");
   Put(20, "bb");

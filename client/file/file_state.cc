@@ -343,7 +343,7 @@ void FileState::Reset() {
   grant.small().SetKeepsBlocks(false);
   ForgetAhead();
   read_ahead_chunks.Clear();
-  memory.Clear();
+  memory.Void();
   zeros_to_bytes = 0;
   DistrustAttr();
   uncommitted.Void();

@@ -84,15 +84,15 @@ struct FileState : std::enable_shared_from_this<FileState> {
 
   // Nobody is at work.
   bool idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return users.idle() && !uncommitted.running();
+    return users.idle() && !uncommitted.running() && memory.landing() == 0;
   }
   // Nobody whom the recall has to wait for is.
   bool drained() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return users.IdleBut(recall.passing()) && !uncommitted.running();
+    return users.IdleBut(recall.passing()) && !uncommitted.running() && memory.landing() == 0;
   }
   // As Occupancy's; nor while a commit runs.
   bool EnterExclusive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (uncommitted.running() || !users.EnterExclusive()) return false;
+    if (uncommitted.running() || memory.landing() > 0 || !users.EnterExclusive()) return false;
     ForgetAhead();
     return true;
   }

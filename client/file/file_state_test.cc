@@ -83,6 +83,27 @@ TEST_F(FileStateTest, NoExclusiveUseBeginsWhileACommitRuns) {
   EXPECT_FALSE(file_->drained());
 }
 
+// Its blocks may be another file's by then.
+TEST_F(FileStateTest, NothingGoesBackWhileDroppedBytesAreLanding) {
+  MutexLock lock(file_->mutex);
+  MemoryBudget budget(65'536);
+  SpareMemory spare;
+  BufferPool buffers(16'384, 65'536);
+  Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_UNWRITTEN, 8);
+  const std::string bytes(10, 'x');
+  file_->memory.Put(
+      0, std::as_bytes(std::span(bytes)),
+      {.budget = budget, .spare = spare, .buffers = buffers, .dirty_buffer_bytes = 16'384});
+  const DirtyBufferRef on_its_way = file_->memory.BuffersIn({0, 1})[0];
+  DirtyMemory::BeginFlight(*on_its_way);
+  file_->ReplayFailed();
+  EXPECT_TRUE(file_->memory.empty());
+  EXPECT_FALSE(file_->EnterExclusive());
+  EXPECT_FALSE(file_->idle() || file_->drained() || file_->unused());
+  file_->memory.EndFlight(*on_its_way);
+  EXPECT_TRUE(file_->unused() && file_->drained());
+}
+
 TEST_F(FileStateTest, ARecallDoesNotWaitForPassingRequests) {
   MutexLock lock(file_->mutex);
   Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_WRITTEN, 8);

@@ -133,10 +133,10 @@ bool Recaller::Commit(FileState& f, std::uint64_t cycle) {
   const FileRef file = f.shared_from_this();
   int commits = 0;
   while (!f.recall.IsOver(cycle) &&
-         (f.uncommitted.running() ||
+         (f.uncommitted.running() || f.memory.landing() > 0 ||
           (commits < kMostCommits && f.DirtyIn(f.recall.recalled().span)))) {
     if (context_.stopping) return false;
-    if (f.uncommitted.running()) {
+    if (f.uncommitted.running() || f.memory.landing() > 0) {
       (void)context_.Wait(f, nullptr);
       continue;
     }
