@@ -48,6 +48,7 @@ std::optional<RecallProgress::Recalled> RecallProgress::End() {
 }
 
 void RecallProgress::Void() {
+  gave_way_ = gave_way_ || under_way();  // somebody waited, and had to until the session was over
   stage_ = Stage::kNone;
   next_.reset();
   ++cycle_;

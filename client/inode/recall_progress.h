@@ -77,8 +77,8 @@ class RecallProgress {
   // Those that are not waited for.
   std::uint32_t passing() const { return passing_; }
 
-  // ---- who has let one pass because of a lost path: until none is lost the token is not asked for
-  // again
+  // ---- who has let one pass because of a lost path, or has lost the session in one: until none is
+  // lost the token is not asked for again
   void NoteGaveWay() { gave_way_ = true; }
   void ForgetGaveWay() { gave_way_ = false; }
   bool gave_way() const { return gave_way_; }

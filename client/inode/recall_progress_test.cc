@@ -107,5 +107,15 @@ TEST(RecallProgress, AVoidRecallIsOverForItsWorker) {
   EXPECT_FALSE(recall.End()) << "what followed the void one went with it";
 }
 
+// Whoever has no path, and has held others up until the session was over, asks for no token again.
+TEST(RecallProgress, ALostSessionInARecallCountsAsHavingGivenWay) {
+  RecallProgress recall;
+  recall.Void();
+  EXPECT_FALSE(recall.gave_way());
+  ASSERT_TRUE(recall.Begin(Down(kWholeFile), kEverywhere));
+  recall.Void();
+  EXPECT_TRUE(recall.gave_way());
+}
+
 }  // namespace
 }  // namespace reel::client
