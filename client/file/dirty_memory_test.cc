@@ -19,6 +19,13 @@ class DirtyMemoryTest : public testing::Test {
                         .dirty_buffer_bytes = kBuffer,
                         .fills = fills});
   }
+  // Dirty, and on its way to the LUNs.
+  DirtyBufferRef Send(std::uint64_t offset) {
+    Put(offset, "x");
+    DirtyBufferRef dirty_buffer = memory_.BuffersIn({offset, offset + 1})[0];
+    DirtyMemory::BeginFlight(*dirty_buffer);
+    return dirty_buffer;
+  }
   std::string Read(std::uint64_t from, std::uint64_t to) const {
     std::string bytes(to - from, '?');
     memory_.Read({from, to}, reinterpret_cast<std::byte*>(bytes.data()));
@@ -74,17 +81,13 @@ TEST_F(DirtyMemoryTest, ABufferInFlightCountsWhole) {
 }
 
 TEST_F(DirtyMemoryTest, WhatIsDroppedOnItsWayIsStillLanding) {
-  Put(100, "x");
-  const DirtyBufferRef on_its_way = memory_.BuffersIn({100, 101})[0];
-  DirtyMemory::BeginFlight(*on_its_way);
+  const DirtyBufferRef on_its_way = Send(100);
   Put(3 * kBuffer, "y");
   memory_.BuffersIn({3 * kBuffer, 3 * kBuffer + 1})[0]->in_flight = true;  // held by a commit
   memory_.Clear();
   EXPECT_TRUE(memory_.empty());
   EXPECT_EQ(memory_.landing(), 1u);
-  Put(100, "z");  // another buffer
-  const DirtyBufferRef next = memory_.BuffersIn({100, 101})[0];
-  DirtyMemory::BeginFlight(*next);
+  const DirtyBufferRef next = Send(100);  // another buffer
   memory_.EndFlight(*next);
   EXPECT_EQ(memory_.landing(), 1u);
   memory_.EndFlight(*on_its_way);
@@ -92,14 +95,10 @@ TEST_F(DirtyMemoryTest, WhatIsDroppedOnItsWayIsStillLanding) {
 }
 
 TEST_F(DirtyMemoryTest, NobodyWaitsForWhatALostSessionHasSent) {
-  Put(100, "x");
-  const DirtyBufferRef lost = memory_.BuffersIn({100, 101})[0];
-  DirtyMemory::BeginFlight(*lost);
+  const DirtyBufferRef lost = Send(100);
   memory_.Void();
   EXPECT_EQ(memory_.landing(), 0u);
-  Put(100, "y");
-  const DirtyBufferRef next = memory_.BuffersIn({100, 101})[0];
-  DirtyMemory::BeginFlight(*next);
+  const DirtyBufferRef next = Send(100);
   memory_.Clear();
   memory_.EndFlight(*lost);
   EXPECT_EQ(memory_.landing(), 1u);

@@ -137,6 +137,14 @@ class EventRouterTest : public testing::Test {
     router_.OnReply(request, reply);
     ASSERT_EQ(names_.Show(attr, kernel_names_.ShownUntilMs()), NameCache::Shown::kKept);
   }
+  // A recall of a file of which the kernel is told in vain, so often; until it was, for the first
+  // time.
+  void RecallUnknown(std::size_t times) {
+    ShowFile(7);
+    not_known_ = times;
+    router_.OnRecallAttr(7, /*to_shared=*/false);
+    while (told().empty()) std::this_thread::yield();
+  }
   std::vector<std::uint64_t> told() {
     MutexLock lock(told_mutex_);
     return told_;
@@ -199,10 +207,7 @@ TEST_F(EventRouterTest, TheKernelIsToldOfAFileBeforeItsTokenGoesBack) {
 
 // The reply that the kernel learns of it by may not have been taken in yet.
 TEST_F(EventRouterTest, AFileThatTheKernelDoesNotKnowYetIsToldOfAgain) {
-  ShowFile(7);
-  not_known_ = 1;
-  router_.OnRecallAttr(7, /*to_shared=*/false);
-  while (told().empty()) std::this_thread::yield();
+  RecallUnknown(1);
   EXPECT_TRUE(sent_->returned().empty());
   WaitedOut();
   sent_->AwaitReturn();
@@ -222,10 +227,7 @@ TEST_F(EventRouterTest, AFileThatTheKernelKnowsNoMoreIsToldOfOnce) {
 
 // The recall comes again on the next stream; the first telling of it may still be under way.
 TEST_F(EventRouterTest, AStreamThatIsLostInARecallTellsTheKernelFirst) {
-  ShowFile(7);
-  not_known_ = 2;
-  router_.OnRecallAttr(7, /*to_shared=*/false);
-  while (told().empty()) std::this_thread::yield();
+  RecallUnknown(2);
   router_.OnStreamLost();
   router_.OnRecallAttr(7, /*to_shared=*/false);
   while (told().size() < 2 && sent_->returned().empty()) std::this_thread::yield();
