@@ -82,17 +82,19 @@ struct FileState : std::enable_shared_from_this<FileState> {
   TokenSpan last_used ABSL_GUARDED_BY(mutex);  // by the last read or write
   StreamPace pace ABSL_GUARDED_BY(mutex);      // of reads and writes
 
-  // Nobody is at work.
-  bool idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return users.idle() && !uncommitted.running() && memory.landing() == 0;
+  // A commit runs, or bytes that were dropped may yet land.
+  bool on_its_way() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return uncommitted.running() || memory.landing() > 0;
   }
+  // Nobody is at work.
+  bool idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return users.idle() && !on_its_way(); }
   // Nobody whom the recall has to wait for is.
   bool drained() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return users.IdleBut(recall.passing()) && !uncommitted.running() && memory.landing() == 0;
+    return users.IdleBut(recall.passing()) && !on_its_way();
   }
-  // As Occupancy's; nor while a commit runs.
+  // As Occupancy's; nor while something is on its way.
   bool EnterExclusive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (uncommitted.running() || memory.landing() > 0 || !users.EnterExclusive()) return false;
+    if (on_its_way() || !users.EnterExclusive()) return false;
     ForgetAhead();
     return true;
   }

@@ -133,10 +133,9 @@ bool Recaller::Commit(FileState& f, std::uint64_t cycle) {
   const FileRef file = f.shared_from_this();
   int commits = 0;
   while (!f.recall.IsOver(cycle) &&
-         (f.uncommitted.running() || f.memory.landing() > 0 ||
-          (commits < kMostCommits && f.DirtyIn(f.recall.recalled().span)))) {
+         (f.on_its_way() || (commits < kMostCommits && f.DirtyIn(f.recall.recalled().span)))) {
     if (context_.stopping) return false;
-    if (f.uncommitted.running() || f.memory.landing() > 0) {
+    if (f.on_its_way()) {
       (void)context_.Wait(f, nullptr);
       continue;
     }
