@@ -75,6 +75,9 @@ TEST(FileRangesTest, WritersFarFromEachOtherAskOnce) {
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto one = cluster.Mount();
   const auto two = cluster.Mount();
+  for (TestClient* client : {one.get(), two.get()}) {
+    ASSERT_TRUE(client->data().Open(inode, true, {.handle = 1}).ok());  // else the tail goes back
+  }
   one->Write(inode, 0, std::string(400'000, 'o'));
   two->Write(inode, 200'000, "t");
   one->Write(inode, 0, "o");

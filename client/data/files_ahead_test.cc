@@ -104,6 +104,7 @@ TEST_F(FilesAheadTest, AnotherHostsChangeIsSeen) {
 
 TEST_F(FilesAheadTest, WhatAnotherHostWritesStaysItsOwn) {
   const auto reader = cluster_.Mount(), writer = cluster_.Mount();
+  ASSERT_TRUE(writer->data().Open(files_[2], true, {.handle = 1}).ok());
   writer->Write(files_[2], 0, "new");
   const absl::StatusOr<v1::Reply> reply = List(*reader);
   ASSERT_TRUE(reply.ok());

@@ -15,6 +15,7 @@
 #include "client/testing/test_interrupt.h"
 #include "proto/status.h"
 #include "volume/base/aligned_buffer.h"
+#include "volume/base/mutex.h"
 #include "volume/format/stripe_map.h"
 #include "volume/testing/faulty_lun.h"
 #include "volume/testing/sample_volume.h"
@@ -32,7 +33,8 @@ class FakeSession final : public Session {
   absl::StatusOr<v1::Reply> Call(v1::Request request, const CallOptions&) override {
     EXPECT_TRUE(request.has_new_key());
     if (refuse_) return ErrnoStatus(ESTALE, "evicted");
-    Fence();
+    const MutexLock lock(mutex_);
+    FenceKey();
     key_on_lun_ = ++last_key_;
     v1::Reply reply;
     reply.mutable_key()->set_key(key_on_lun_);
@@ -47,11 +49,12 @@ class FakeSession final : public Session {
   void Shutdown() override {}
 
   void Fence() {
-    if (key_on_lun_ != 0) (void)controller_.Preempt(1, key_on_lun_);
-    EXPECT_TRUE(controller_.ResetLun().done());
+    const MutexLock lock(mutex_);
+    FenceKey();
   }
   // The next session; what the events say of it is the test's.
   void BeginNext() {
+    const MutexLock lock(mutex_);
     first_key_ = key_on_lun_ = ++last_key_;
     ++id_;
   }
@@ -63,9 +66,15 @@ class FakeSession final : public Session {
   std::atomic<std::uint64_t> first_key_{100};
 
  private:
+  void FenceKey() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (key_on_lun_ != 0) (void)controller_.Preempt(1, key_on_lun_);
+    EXPECT_TRUE(controller_.ResetLun().done());
+  }
+
   Reservations& controller_;
-  std::uint64_t key_on_lun_ = 100;
-  std::uint64_t last_key_ = 100;
+  Mutex mutex_;
+  std::uint64_t key_on_lun_ ABSL_GUARDED_BY(mutex_) = 100;
+  std::uint64_t last_key_ ABSL_GUARDED_BY(mutex_) = 100;
   VolumeDescriptor descriptor_;
 };
 
