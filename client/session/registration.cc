@@ -24,8 +24,7 @@ absl::Status Refusal(const HelloFrom& from, const v1::Reply& reply) {
 
 }  // namespace
 
-absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from,
-                                        std::string* active) {
+absl::StatusOr<Greeting> SayHello(MdcStream& stream, const HelloFrom& from, std::string* active) {
   v1::ClientFrame frame;
   v1::Request& request = *frame.add_requests();
   request.set_id(kHelloId);
@@ -45,14 +44,15 @@ absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from
   hello.set_resume_session(from.resume_session);
   hello.set_map_generation(from.map_generation);
   hello.set_caches_attributes(from.caches_attributes);
-  v1::ServerFrame answer;
+  Greeting greeting;
   if (!stream.Send(frame)) return absl::UnavailableError("the stream ended before Hello");
-  while (stream.Receive(&answer)) {
-    for (v1::Reply& reply : *answer.mutable_replies()) {
-      if (reply.id() != kHelloId) continue;
-      *active = reply.active();
-      if (reply.error() != 0) return Refusal(from, reply);
-      v1::HelloReply& result = *reply.mutable_hello();
+  while (stream.Receive(&greeting.rest)) {
+    auto& replies = *greeting.rest.mutable_replies();
+    for (auto reply = replies.begin(); reply != replies.end(); ++reply) {
+      if (reply->id() != kHelloId) continue;
+      *active = reply->active();
+      if (reply->error() != 0) return Refusal(from, *reply);
+      const v1::HelloReply& result = greeting.hello = std::move(*reply->mutable_hello());
       if (result.session() == 0 || result.slots() == 0 || result.lease_ms() == 0) {
         return ErrnoStatus(EIO, "the controller's answer to Hello lacks session, slots or lease");
       }
@@ -61,7 +61,8 @@ absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from
                            absl::StrCat("the controller chose protocol version ", result.protocol(),
                                         ", and this client speaks ", ProtocolText(from.protocol)));
       }
-      return std::move(result);
+      replies.erase(reply);
+      return greeting;
     }
   }
   return absl::UnavailableError("the stream ended before the answer to Hello");

@@ -31,12 +31,18 @@ struct HelloFrom {
   std::string program{};  // this client's release
 };
 
+struct Greeting {
+  v1::HelloReply hello;
+  // What came along with that answer, as recalls may that a lost stream had left: it is to be
+  // handled before what the stream brings next.
+  v1::ServerFrame rest;
+};
+
 // UNAVAILABLE when the stream ended first (its Finish says why); else the controller's own errno.
 // Of a standby EREMOTE, and `*active` is whom it named. EPROTONOSUPPORT: no common protocol
 // version, and which program is to be upgraded. ENODEV: the volume of that name is another one than
 // is mounted.
-absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from,
-                                        std::string* active);
+absl::StatusOr<Greeting> SayHello(MdcStream& stream, const HelloFrom& from, std::string* active);
 
 // The volume descriptor of a reply to a first Hello; DATA_LOSS when there is none or it is damaged.
 absl::StatusOr<VolumeDescriptor> DescriptorOf(const v1::HelloReply& reply);

@@ -42,13 +42,13 @@ void SessionImpl::ReceiveUntilLost() {
     MutexLock lock(mutex_);
     stream = link_.stream();  // only this thread replaces it
   }
-  v1::ServerFrame frame;
-  while (!evicted_ && stream->Receive(&frame)) {
+  v1::ServerFrame frame = std::exchange(came_along_, {});
+  do {
     contact_.NoteHeard(clock_.NowMs());
     for (v1::Reply& reply : *frame.mutable_replies()) HandleReply(reply);
     for (const v1::Callback& callback : frame.callbacks()) HandleCallback(callback);
     frame.Clear();
-  }
+  } while (!evicted_ && stream->Receive(&frame));
   stream->Cancel();
   {
     // No send begins from here on, and the one under way ends soon.

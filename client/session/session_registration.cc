@@ -180,8 +180,9 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
                        .early_replies = options_.early_replies,
                        .protocol = options_.protocol,
                        .program = options_.program};
-  absl::StatusOr<v1::HelloReply> hello = SayHello(*stream, from, active);
-  absl::Status status = hello.status();
+  absl::StatusOr<Greeting> greeting = SayHello(*stream, from, active);
+  absl::Status status = greeting.status();
+  const v1::HelloReply* const hello = status.ok() ? &greeting->hello : nullptr;
   std::optional<VolumeDescriptor> later;
   if (status.ok()) status = TakeDescriptor(*hello, later);
   if (status.ok() && hello->must_reclaim() && (hello->features() & v1::FEATURE_EARLY_REPLY) == 0) {
@@ -192,11 +193,12 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
   }
   if (!status.ok()) {
     const absl::Status ended = EndStream(*stream);
-    if (hello.status().code() == absl::StatusCode::kUnavailable && !ended.ok()) status = ended;
+    if (greeting.status().code() == absl::StatusCode::kUnavailable && !ended.ok()) status = ended;
     MutexLock lock(mutex_);
     link_.Drop();
     return status;
   }
+  came_along_ = std::move(greeting->rest);
   const bool resumed = session_id() != 0;
   const bool newly_squashed = terms_.Take(*hello);
   if (resumed && newly_squashed) {

@@ -334,25 +334,13 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
   }
   v1::ServerFrame frame;
   *frame.add_replies() = reply;
-  stream.Push(std::move(frame));
-  if (session == nullptr) return;
-  // Recalls that went out on a stream that ended.
+  // Recalls that went out on a stream that ended come with it.
   for (const auto& [inode, file] : files_) {
-    const auto holder = file.holders.find(session->id);
+    const auto holder = session != nullptr ? file.holders.find(session->id) : file.holders.end();
     if (holder == file.holders.end()) continue;
-    for (const Recalled& recalled : holder->second.recalled) SendRecall(*session, inode, recalled);
+    for (const Recalled& recalled : holder->second.recalled) AddRecall(frame, inode, recalled);
   }
-}
-
-void FakeMdc::SendRecall(ClientSession& session, std::uint64_t inode, const Recalled& recalled) {
-  if (session.stream == nullptr) return;
-  v1::ServerFrame frame;
-  v1::RecallToken& recall = *frame.add_callbacks()->mutable_recall_token();
-  recall.set_inode(inode);
-  recall.set_mode(recalled.mode);
-  recall.set_first_block(recalled.span.first.value());
-  recall.set_length_blocks(LengthForMessage(recalled.span));
-  session.stream->Push(std::move(frame));
+  stream.Push(std::move(frame));
 }
 
 void FakeMdc::Handle(Stream& stream, const v1::Request& request) {

@@ -180,6 +180,7 @@ class FakeMdc : public MdcConnector {
   void RunParked(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Answer(ClientSession& session, const v1::Request& request, v1::Reply reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void AddRecall(v1::ServerFrame& frame, std::uint64_t inode, const Recalled& recalled);
   void SendRecall(ClientSession& session, std::uint64_t inode, const Recalled& recalled)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndSession(ClientSession& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

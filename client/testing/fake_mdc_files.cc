@@ -332,6 +332,21 @@ void FakeMdc::Allocate(ClientSession& session, const v1::Allocate& allocate, v1:
   *reply.mutable_attr()->mutable_attr() = file.attr;
 }
 
+void FakeMdc::AddRecall(v1::ServerFrame& frame, std::uint64_t inode, const Recalled& recalled) {
+  v1::RecallToken& recall = *frame.add_callbacks()->mutable_recall_token();
+  recall.set_inode(inode);
+  recall.set_mode(recalled.mode);
+  recall.set_first_block(recalled.span.first.value());
+  recall.set_length_blocks(LengthForMessage(recalled.span));
+}
+
+void FakeMdc::SendRecall(ClientSession& session, std::uint64_t inode, const Recalled& recalled) {
+  if (session.stream == nullptr) return;
+  v1::ServerFrame frame;
+  AddRecall(frame, inode, recalled);
+  session.stream->Push(std::move(frame));
+}
+
 bool FakeMdc::TakeBlocks(File& file, FileBlock start, std::uint64_t length_blocks) {
   std::vector<FileBlock> holes;
   for (FileBlock at = start; at < start + length_blocks; at = at + 1) {
