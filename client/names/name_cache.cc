@@ -183,7 +183,7 @@ void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
   }
 }
 
-NameCache::Recall NameCache::OnRecall(std::uint64_t inode) {
+NameCache::Recall NameCache::OnRecall(std::uint64_t inode, bool waits) {
   MutexLock lock(mutex_);
   if (returning_.contains(inode)) return {.step = RecallStep::kOnItsWay};
   const Node* const node = Find(inode);
@@ -191,8 +191,8 @@ NameCache::Recall NameCache::OnRecall(std::uint64_t inode) {
   const bool shown = kept || (node != nullptr && node->view.attributes() != Shown::kNo);
   const std::uint64_t until_ms = shown ? node->view.kept_until_ms() : 0;
   Drop(inode);
+  if (shown || waits) returning_.emplace(inode, until_ms);
   if (!shown) return {};
-  returning_.emplace(inode, until_ms);
   return {.step = kept ? RecallStep::kForgetNamesFirst : RecallStep::kForgetAttributesFirst,
           .until_ms = until_ms};
 }

@@ -170,12 +170,13 @@ class NameCache {
     kForgetNamesFirst,
     kOnItsWay
   };
-  // `until_ms`: so long the kernel may keep attributes.
+  // `until_ms`: so long the kernel may keep attributes. `waits`: also what could go out at once
+  // does not.
   struct Recall {
     RecallStep step = RecallStep::kReturn;
     std::uint64_t until_ms = 0;
   };
-  Recall OnRecall(std::uint64_t inode);
+  Recall OnRecall(std::uint64_t inode, bool waits = false);
   // The directory is delegated no longer, and its token is to be returned so: after the kernel was
   // told of names where it keeps some of it that may be changing. Never kForgetAttributesFirst.
   RecallStep OnShare(std::uint64_t directory);
@@ -196,7 +197,7 @@ class NameCache {
   // kernel was told of those whose attributes it may keep, and where it keeps any of their `names`.
   struct Dropped {
     std::vector<std::uint64_t> inodes;
-    std::vector<Kept> kept;
+    std::vector<Kept> kept{};
     bool names = false;
   };
   Dropped TakeDropped();

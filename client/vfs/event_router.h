@@ -53,31 +53,22 @@ class EventRouter : public SessionEvents {
   }
   void OnRecallAttr(std::uint64_t inode, bool to_shared) override {
     if (to_shared) return OnShare(inode);
-    const NameCache::Recall recall = names_.OnRecall(inode);
-    const NameCache::Kept kept{.inode = inode, .until_ms = recall.until_ms};
+    const bool clearing = clearing_ > 0;
+    const NameCache::Recall recall = names_.OnRecall(inode, /*waits=*/clearing);
     switch (recall.step) {
       case NameCache::RecallStep::kOnItsWay:
         return;
       case NameCache::RecallStep::kReturn:
-        if (clearing_ == 0) return Return({inode}, streams_lost_);
-        pool_.Run([this, inode, stream = streams_lost_.load()] {
-          AwaitCleared();
-          Return({inode}, stream);
-        });
-        return;
+        if (!clearing) return Return({inode}, streams_lost_);
+        return ReturnWhenTold({.inodes = {inode}});
       case NameCache::RecallStep::kForgetAttributesFirst:
-        pool_.Run([this, inode, kept, stream = streams_lost_.load()] {
-          ForgetAttributes({kept});
-          Return({inode}, stream);
-        });
-        return;
+        return ReturnWhenTold(
+            {.inodes = {inode}, .kept = {{.inode = inode, .until_ms = recall.until_ms}}});
       case NameCache::RecallStep::kForgetNamesFirst:
         kernel_names_.Leave(inode);
-        pool_.Run([this, inode, kept, stream = streams_lost_.load()] {
-          ForgetAttributes({kept});
-          kernel_names_.Forget();
-          Return({inode}, stream);
-        });
+        return ReturnWhenTold({.inodes = {inode},
+                               .kept = {{.inode = inode, .until_ms = recall.until_ms}},
+                               .names = true});
     }
   }
   void OnReply(const v1::Request& request, const v1::Reply& reply) override {
@@ -151,6 +142,11 @@ class EventRouter : public SessionEvents {
     if (dropped.kept.empty() && !dropped.names && clearing_ == 0) {
       return Return(std::move(dropped.inodes), streams_lost_);
     }
+    ReturnWhenTold(std::move(dropped));
+  }
+
+  // Once the kernel has been told of these, and of what a lost stream has left to tell.
+  void ReturnWhenTold(NameCache::Dropped dropped) {
     pool_.Run([this, dropped = std::move(dropped), stream = streams_lost_.load()] {
       AwaitCleared();
       ForgetAttributes(dropped.kept);

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <future>
 #include <thread>
@@ -236,6 +237,23 @@ TEST_F(EventRouterTest, AStreamThatIsLostInARecallTellsTheKernelFirst) {
   sent_->AwaitReturn();
   ASSERT_FALSE(early);
   while (told().size() < 4) std::this_thread::yield();  // each once more
+}
+
+// On the next stream the token of a directory whose old names the kernel still keeps.
+TEST_F(EventRouterTest, ATokenGoesBackOnceAndWhenALostStreamsNamesHaveBeenWaitedOut) {
+  ShowName();
+  EXPECT_TRUE(Receives([&] { router_.OnStreamLost(); }));
+  ShowFile(7);
+  router_.OnRecallAttr(7, /*to_shared=*/false);
+  for (int i = 0; i < 2; ++i) router_.OnRecallAttr(8, /*to_shared=*/false);
+  clock_.AwaitLooks(3);
+  EXPECT_TRUE(sent_->returned().empty());
+  WaitedOut();
+  while (sent_->returned().size() < 2) std::this_thread::yield();
+  router_.Stop();
+  std::vector<std::uint64_t> returned = sent_->returned();
+  std::ranges::sort(returned);
+  EXPECT_EQ(returned, (std::vector<std::uint64_t>{7, 8}));
 }
 
 TEST_F(EventRouterTest, NothingIsClaimedBeforeTheKernelWasToldOfFiles) {
