@@ -13,13 +13,14 @@ void KernelViews::View::NoteListing(std::uint64_t number) {
   if (number != 0 && listing_.number == number) listing_.kept = true;
 }
 
-KernelViews::Shown KernelViews::ShowAttributes(View& view, std::uint64_t kept_until_ms,
+KernelViews::Shown KernelViews::ShowAttributes(View& view, std::uint64_t until_ms, bool keep,
                                                bool directory) {
-  const bool kept = kept_until_ms != 0 && (!directory || may_keep());
+  const bool kept = keep && (!directory || may_keep());
   if (kept) {
     if (directory) Keep(view);
-    view.kept_until_ms_ = kept_until_ms;
+    view.kept_until_ms_ = until_ms;
   }
+  view.shown_until_ms_ = until_ms;
   const Shown shown = kept ? Shown::kKept : Shown::kMoment;
   view.attributes_ = std::max(view.attributes_, shown);
   return shown;

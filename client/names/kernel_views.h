@@ -33,6 +33,7 @@ class KernelViews {
     Shown attributes() const { return attributes_; }
     bool KeepsAttributesAt(std::uint64_t now_ms) const { return kept_until_ms_ > now_ms; }
     std::uint64_t kept_until_ms() const { return kept_until_ms_; }
+    std::uint64_t shown_until_ms() const { return shown_until_ms_; }
     // The kernel is told of the attributes now; false: it had none.
     bool TakeAttributes();
     // The directory has changed.
@@ -46,13 +47,14 @@ class KernelViews {
     // The last epochs in which the kernel was shown what it keeps, and names among that; 0: none.
     std::uint64_t kept_in_ = 0;
     std::uint64_t names_kept_in_ = 0;
-    std::uint64_t kept_until_ms_ = 0;  // attributes, where they are kept
-    Listing listing_;                  // number 0: nobody has asked for it in this state
+    std::uint64_t kept_until_ms_ = 0;   // attributes, where they are kept
+    std::uint64_t shown_until_ms_ = 0;  // … or shown at all
+    Listing listing_;                   // number 0: nobody has asked for it in this state
   };
 
-  // Attributes, for a moment, or where `kept_until_ms` is not 0, until then. `directory`: those of
+  // Attributes, until then where they are to be kept, or else for a moment. `directory`: those of
   // one are kept in the epoch.
-  Shown ShowAttributes(View& view, std::uint64_t kept_until_ms, bool directory);
+  Shown ShowAttributes(View& view, std::uint64_t until_ms, bool keep, bool directory);
   // A name in `directory` that leads to `child` (null: to none). REQUIRES: may_keep().
   void ShowName(View& directory, View* child);
   Listing ShowListing(View& directory);

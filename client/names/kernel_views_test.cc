@@ -30,11 +30,11 @@ TEST(KernelViewsTest, NothingMoreIsKeptWhileTheKernelForgets) {
   KernelViews::View view;
   EXPECT_FALSE(views.BeginForget()) << "there is nothing";
   EXPECT_FALSE(views.may_keep());
-  EXPECT_EQ(views.ShowAttributes(view, kUntil, kOfDirectory), Shown::kMoment);
+  EXPECT_EQ(views.ShowAttributes(view, kUntil, /*keep=*/true, kOfDirectory), Shown::kMoment);
   EXPECT_FALSE(views.Keeps(view));
   views.EndForget();
   EXPECT_TRUE(views.may_keep());
-  EXPECT_EQ(views.ShowAttributes(view, kUntil, kOfDirectory), Shown::kKept);
+  EXPECT_EQ(views.ShowAttributes(view, kUntil, /*keep=*/true, kOfDirectory), Shown::kKept);
 }
 
 // The kernel is told of each file whose attributes it keeps.
@@ -42,7 +42,7 @@ TEST(KernelViewsTest, AttributesOfFilesAreKeptInNoEpoch) {
   KernelViews views;
   KernelViews::View view;
   views.BeginForget();
-  EXPECT_EQ(views.ShowAttributes(view, kUntil, /*directory=*/false), Shown::kKept);
+  EXPECT_EQ(views.ShowAttributes(view, kUntil, /*keep=*/true, /*directory=*/false), Shown::kKept);
   EXPECT_FALSE(views.Keeps(view));
   EXPECT_FALSE(views.keeps());
   views.EndForget();
@@ -52,7 +52,7 @@ TEST(KernelViewsTest, AttributesOfFilesAreKeptInNoEpoch) {
 TEST(KernelViewsTest, KernelViewsKnowWhetherAnythingIsKept) {
   KernelViews views;
   KernelViews::View view;
-  EXPECT_EQ(views.ShowAttributes(view, 0, kOfDirectory), Shown::kMoment);
+  EXPECT_EQ(views.ShowAttributes(view, kUntil, /*keep=*/false, kOfDirectory), Shown::kMoment);
   EXPECT_FALSE(views.keeps()) << "a moment needs no forgetting";
   views.ShowName(view, nullptr);
   EXPECT_TRUE(views.keeps());
@@ -65,8 +65,8 @@ TEST(KernelViewsTest, ShownAttributesAreInvalidatedOnce) {
   KernelViews views;
   KernelViews::View view;
   EXPECT_FALSE(view.TakeAttributes());
-  EXPECT_EQ(views.ShowAttributes(view, kUntil, kOfDirectory), Shown::kKept);
-  EXPECT_EQ(views.ShowAttributes(view, 0, kOfDirectory), Shown::kMoment);
+  EXPECT_EQ(views.ShowAttributes(view, kUntil, /*keep=*/true, kOfDirectory), Shown::kKept);
+  EXPECT_EQ(views.ShowAttributes(view, kUntil, /*keep=*/false, kOfDirectory), Shown::kMoment);
   EXPECT_EQ(view.attributes(), Shown::kKept) << "the longer one counts";
   EXPECT_TRUE(view.KeepsAttributesAt(kUntil - 1));
   EXPECT_FALSE(view.KeepsAttributesAt(kUntil));

@@ -189,7 +189,7 @@ NameCache::Recall NameCache::OnRecall(std::uint64_t inode, bool waits) {
   const Node* const node = Find(inode);
   const bool kept = node != nullptr && views_.Keeps(node->view);
   const bool shown = kept || (node != nullptr && node->view.attributes() != Shown::kNo);
-  const std::uint64_t until_ms = shown ? node->view.kept_until_ms() : 0;
+  const std::uint64_t until_ms = shown ? node->view.shown_until_ms() : 0;
   Drop(inode);
   if (shown || waits) returning_.emplace(inode, until_ms);
   if (!shown) return {};

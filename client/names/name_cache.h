@@ -72,10 +72,10 @@ class NameCache {
                                         std::size_t siblings);
   // Whether the kernel may take these attributes for valid: they are what the controller said last,
   // and nothing is about to change them. If so, OnRecall and BeginChange will speak of the inode.
-  // kKept: until that time at the latest (0: not at all), a directory's or a regular file's.
-  // kMoment: for the system call that asks.
+  // kKept: until that time at the latest, a directory's or a regular file's, where they are to be
+  // kept. kMoment: for the system call that asks.
   using Shown = KernelViews::Shown;
-  Shown Show(const Attributes& attr, std::uint64_t kept_until_ms);
+  Shown Show(const Attributes& attr, std::uint64_t until_ms, bool keep);
   // Whether it was shown what it may take for valid by now.
   bool KeepsAttributes(std::uint64_t inode, std::uint64_t now_ms) const;
   // Whether the kernel may keep what it was told of a name: that it leads to this inode (0: to
@@ -170,7 +170,7 @@ class NameCache {
     kForgetNamesFirst,
     kOnItsWay
   };
-  // `until_ms`: so long the kernel may keep attributes. `waits`: also what could go out at once
+  // `until_ms`: of what was shown last (Show). `waits`: also what could go out at once
   // does not.
   struct Recall {
     RecallStep step = RecallStep::kReturn;

@@ -8,7 +8,7 @@ namespace reel::client {
 
 // A change in a directory changes its times: the kernel, which asks in the middle of one, may learn
 // of the old ones after it has heard of the change.
-NameCache::Shown NameCache::Show(const Attributes& attr, std::uint64_t kept_until_ms) {
+NameCache::Shown NameCache::Show(const Attributes& attr, std::uint64_t until_ms, bool keep) {
   MutexLock lock(mutex_);
   Node* const node = Find(attr.inode);
   if (node == nullptr || !node->attr || node->attr->change != attr.change ||
@@ -17,7 +17,7 @@ NameCache::Shown NameCache::Show(const Attributes& attr, std::uint64_t kept_unti
   }
   const bool directory = S_ISDIR(attr.mode);
   const bool still = directory ? !pending_changes_.TouchNamesOf(attr.inode) : S_ISREG(attr.mode);
-  return views_.ShowAttributes(node->view, still ? kept_until_ms : 0, directory);
+  return views_.ShowAttributes(node->view, until_ms, keep && still, directory);
 }
 
 bool NameCache::KeepsAttributes(std::uint64_t inode, std::uint64_t now_ms) const {

@@ -20,23 +20,23 @@ TEST_F(NameCacheTest, TheKernelIsAskedToForgetWhatItWasShown) {
   LookedUp("a", 7);
   v1::Attr other = AttrOf(7);
   other.set_change(1);
-  EXPECT_EQ(cache_.Show(other, 1'000), Shown::kNo) << "older or newer than what is known";
+  EXPECT_EQ(cache_.Show(other, 1'000, true), Shown::kNo) << "older or newer than what is known";
   EXPECT_EQ(cache_.OnRecall(7).step, RecallStep::kReturn);
-  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo) << "without a token";
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000, true), Shown::kNo) << "without a token";
   LookedUp("a", 7);
-  EXPECT_EQ(cache_.Show(AttrOf(7), 0), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000, false), Shown::kMoment);
   EXPECT_EQ(cache_.OnRecall(7).step, RecallStep::kForgetAttributesFirst);
   EXPECT_EQ(cache_.OnRecall(7).step, RecallStep::kOnItsWay);
   LookedUp("a", 7);
-  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo) << "its token is on the way back";
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000, true), Shown::kNo) << "its token is on the way back";
   cache_.Returned({7});
   LookedUp("a", 7);
-  EXPECT_EQ(cache_.Show(AttrOf(7), 0), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000, false), Shown::kMoment);
   v1::Request chmod;
   chmod.mutable_set_attr()->set_inode(7);
   const PendingChanges::Change change = cache_.BeginChange(chmod, to_forget_);
   EXPECT_EQ(to_forget_.attributes, std::vector<std::uint64_t>{7});
-  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000, true), Shown::kNo);
   cache_.EndChange(change);
   EXPECT_EQ(cache_.OnRecall(7).step, RecallStep::kReturn) << "that was told already";
 }
@@ -92,39 +92,39 @@ TEST_F(NameCacheTest, OwnChangesInvalidateTheDirectorysNames) {
 TEST_F(NameCacheTest, ADirectorysAttributesAreKeptForAWhile) {
   Created(kDir, "sub", 5, S_IFDIR | 0755);
   const v1::Attr sub = AttrOf(5, S_IFDIR | 0755);
-  EXPECT_EQ(cache_.Show(sub, 0), Shown::kMoment);
-  EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kKept);
+  EXPECT_EQ(cache_.Show(sub, 1'000, false), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(sub, 1'000, true), Shown::kKept);
   v1::Request make;
   make.mutable_create()->set_parent(5);
   make.mutable_create()->set_name("file");
   const PendingChanges::Change change = cache_.BeginChange(make, to_forget_);
   EXPECT_EQ(to_forget_.attributes, std::vector<std::uint64_t>{5})
       << "its times are about to change";
-  EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(sub, 1'000, true), Shown::kMoment);
   cache_.EndChange(change);
-  EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kKept);
+  EXPECT_EQ(cache_.Show(sub, 1'000, true), Shown::kKept);
   EXPECT_EQ(cache_.Clear(900).directories, std::vector<std::uint64_t>{5});
   Created(kDir, "sub", 5, S_IFDIR | 0755);
-  EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kKept);
+  EXPECT_EQ(cache_.Show(sub, 1'000, true), Shown::kKept);
   EXPECT_TRUE(cache_.Clear(1'000).directories.empty()) << "not any more";
 }
 
 TEST_F(NameCacheTest, AFilesAttributesAreToldBackWithoutNames) {
   LookedUp("a", 7);
-  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kKept);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000, true), Shown::kKept);
   EXPECT_TRUE(cache_.KeepsAttributes(7, 999));
   EXPECT_FALSE(cache_.KeepsAttributes(7, 1'000));
   EXPECT_FALSE(cache_.keeps()) << "no name is";
   EXPECT_EQ(cache_.OnRecall(7).step, RecallStep::kForgetAttributesFirst);
   EXPECT_EQ(cache_.Clear(900).others.size(), 1) << "the kernel may not have been told yet";
   LookedUp("a", 7);
-  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kKept);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000, true), Shown::kKept);
   EXPECT_EQ(cache_.Clear(900).others.size(), 1);
 }
 
 TEST_F(NameCacheTest, AttributesOfOtherInodesAreShownForAMoment) {
   Created(kDir, "link", 5, S_IFLNK | 0777);
-  EXPECT_EQ(cache_.Show(AttrOf(5, S_IFLNK | 0777), 1'000), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(AttrOf(5, S_IFLNK | 0777), 1'000, true), Shown::kMoment);
 }
 
 // The controller may have made it, and shown it to others, before its answer is here.

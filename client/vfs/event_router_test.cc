@@ -126,8 +126,8 @@ class EventRouterTest : public testing::Test {
     router_.OnReply(request, reply);
     ASSERT_NE(names_.ShowName(kMountedUpon, "a", 0, kernel_names_.IsQuiet(kMountedUpon)), 0u);
   }
-  // The kernel keeps a file's attributes.
-  void ShowFile(std::uint64_t inode) {
+  // The kernel keeps a file's attributes, or has them for a moment.
+  void ShowFile(std::uint64_t inode, bool keep = true) {
     v1::Request request;
     request.mutable_get_attr()->set_inode(inode);
     v1::Reply reply;
@@ -136,12 +136,13 @@ class EventRouterTest : public testing::Test {
     attr.set_inode(inode);
     attr.set_mode(S_IFREG | 0644);
     router_.OnReply(request, reply);
-    ASSERT_EQ(names_.Show(attr, kernel_names_.ShownUntilMs()), NameCache::Shown::kKept);
+    ASSERT_EQ(names_.Show(attr, kernel_names_.ShownUntilMs(), keep),
+              keep ? NameCache::Shown::kKept : NameCache::Shown::kMoment);
   }
   // A recall of a file of which the kernel is told in vain, so often; until it was, for the first
   // time.
-  void RecallUnknown(std::size_t times) {
-    ShowFile(7);
+  void RecallUnknown(std::size_t times, bool keep = true) {
+    ShowFile(7, keep);
     not_known_ = times;
     router_.OnRecallAttr(7, /*to_shared=*/false);
     while (told().empty()) std::this_thread::yield();
@@ -209,6 +210,15 @@ TEST_F(EventRouterTest, TheKernelIsToldOfAFileBeforeItsTokenGoesBack) {
 // The reply that the kernel learns of it by may not have been taken in yet.
 TEST_F(EventRouterTest, AFileThatTheKernelDoesNotKnowYetIsToldOfAgain) {
   RecallUnknown(1);
+  EXPECT_TRUE(sent_->returned().empty());
+  WaitedOut();
+  sent_->AwaitReturn();
+  EXPECT_EQ(told(), (std::vector<std::uint64_t>{7, 7}));
+}
+
+// The moment begins when the kernel takes it in.
+TEST_F(EventRouterTest, SoIsOneThatIsShownForAMoment) {
+  RecallUnknown(1, /*keep=*/false);
   EXPECT_TRUE(sent_->returned().empty());
   WaitedOut();
   sent_->AwaitReturn();

@@ -24,13 +24,14 @@ std::uint64_t Vfs::ShowAttr(const Attributes& attr, bool knows_inode) {
   if (!session_.LeaseHolds()) return 0;
   const std::uint64_t kept_ns = KeptNs();
   KernelNames* const kernel_names = options_.kernel_names;
+  const std::uint64_t until_ms = kernel_names != nullptr ? kernel_names->ShownUntilMs() : 0;
   bool keep = kept_ns > 0 && kernel_names != nullptr;
   if (S_ISDIR(attr.mode)) {
     keep = keep && knows_inode && kernel_names->Keeps() && kernel_names->IsQuiet(attr.inode);
   } else {
     keep = keep && S_ISREG(attr.mode) && data_.IsSettled(attr.inode);
   }
-  switch (names_.Show(attr, keep ? kernel_names->ShownUntilMs() : 0)) {
+  switch (names_.Show(attr, until_ms, keep)) {
     case NameCache::Shown::kNo:
       return 0;
     case NameCache::Shown::kMoment:

@@ -51,7 +51,7 @@ void BM_Stat(benchmark::State& state) {
     if (!attr)
       state.SkipWithError("an inode is not known");
     else
-      benchmark::DoNotOptimize(cache.Show(*attr, 0));
+      benchmark::DoNotOptimize(cache.Show(*attr, 1, false));
   }
   state.SetItemsProcessed(state.iterations());
 }
@@ -68,7 +68,7 @@ void BM_StatByName(benchmark::State& state) {
     if (!found || found->absent)
       state.SkipWithError("a name is not known");
     else
-      benchmark::DoNotOptimize(cache.Show(found->attr, 0));
+      benchmark::DoNotOptimize(cache.Show(found->attr, 1, false));
   }
   state.SetItemsProcessed(state.iterations());
 }

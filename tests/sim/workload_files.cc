@@ -378,6 +378,7 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
   machine_.pages().LetGo(inode, status.ok() ? size_bytes : DataModel::kToEnd);
   CheckError("truncate", inode, status, IsLostFile(status, began));
   machine_.pages().EndChange(inode, size_bytes, status.ok() ? length : 0);
+  if (status.ok()) machine_.pages().Drop(inode, 0, DataModel::kMaxFileBytes);
   data().EndWrite(number, status.ok(), true);
   Done(began);
   Log([&] {
