@@ -52,7 +52,7 @@ void KernelNames::WaitFor(std::uint64_t ms) {
   const std::uint64_t until_ms = clock_.NowMs() + ms;
   MutexLock wait(waiting_);
   while (clock_.NowMs() < until_ms) {
-    never_.WaitFor(waiting_, std::chrono::milliseconds(kSlackMs));
+    never_.WaitFor(waiting_, std::chrono::milliseconds(std::min(ms, kSlackMs)));
   }
 }
 

@@ -40,6 +40,8 @@ class KernelNames {
   static constexpr std::uint64_t kKeptMs = 1'000;
   // A reply may wait that long for the process that has asked.
   static constexpr std::uint64_t kSlackMs = 200;
+  // The first pause between two tellings of what it may be just learning of.
+  static constexpr std::uint64_t kRetellMs = 2;
 
   // For how long a directory is left out after each change in it, so that the kernel has not to be
   // told with each.
@@ -65,8 +67,8 @@ class KernelNames {
   std::uint64_t ShownUntilMs() const { return NowMs() + 2 * kKeptMs; }
   // Whether a reply with what is shown until then may still be on its way to the kernel.
   bool MayBeOnItsWay(std::uint64_t until_ms) const { return until_ms + kSlackMs > ShownUntilMs(); }
-  // Returns when the kernel has taken in every reply of before.
-  void AwaitReplies() { WaitFor(kSlackMs); }
+  // For a while, in which the kernel may take in replies of before.
+  void AwaitReplies(std::uint64_t ms) { WaitFor(ms); }
   // Returns when the kernel has forgotten all that it kept: more than a second later, where
   // something is mounted upon a directory of ours.
   void Forget();

@@ -18,9 +18,9 @@ KernelViews::Shown KernelViews::ShowAttributes(View& view, std::uint64_t until_m
   const bool kept = keep && (!directory || may_keep());
   if (kept) {
     if (directory) Keep(view);
-    view.kept_until_ms_ = until_ms;
+    view.kept_until_ms_ = std::max(view.kept_until_ms_, until_ms);
   }
-  view.shown_until_ms_ = until_ms;
+  view.shown_until_ms_ = std::max(view.shown_until_ms_, until_ms);
   const Shown shown = kept ? Shown::kKept : Shown::kMoment;
   view.attributes_ = std::max(view.attributes_, shown);
   return shown;

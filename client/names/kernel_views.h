@@ -32,7 +32,6 @@ class KernelViews {
    public:
     Shown attributes() const { return attributes_; }
     bool KeepsAttributesAt(std::uint64_t now_ms) const { return kept_until_ms_ > now_ms; }
-    std::uint64_t kept_until_ms() const { return kept_until_ms_; }
     std::uint64_t shown_until_ms() const { return shown_until_ms_; }
     // The kernel is told of the attributes now; false: it had none.
     bool TakeAttributes();

@@ -183,7 +183,7 @@ void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
   }
 }
 
-NameCache::Recall NameCache::OnRecall(std::uint64_t inode, bool waits) {
+NameCache::Recall NameCache::OnRecall(std::uint64_t inode, bool delayed) {
   MutexLock lock(mutex_);
   if (returning_.contains(inode)) return {.step = RecallStep::kOnItsWay};
   const Node* const node = Find(inode);
@@ -191,7 +191,7 @@ NameCache::Recall NameCache::OnRecall(std::uint64_t inode, bool waits) {
   const bool shown = kept || (node != nullptr && node->view.attributes() != Shown::kNo);
   const std::uint64_t until_ms = shown ? node->view.shown_until_ms() : 0;
   Drop(inode);
-  if (shown || waits) returning_.emplace(inode, until_ms);
+  if (shown || delayed) returning_.emplace(inode, until_ms);
   if (!shown) return {};
   return {.step = kept ? RecallStep::kForgetNamesFirst : RecallStep::kForgetAttributesFirst,
           .until_ms = until_ms};
@@ -213,11 +213,11 @@ NameCache::KeptAttributes NameCache::Clear(std::uint64_t now_ms) {
   MutexLock lock(mutex_);
   KeptAttributes kept;
   for (const auto& [inode, node] : nodes_) {
-    if (!node->view.KeepsAttributesAt(now_ms)) continue;
-    if (node->attr && S_ISDIR(node->attr->mode)) {
+    const KernelViews::View& view = node->view;
+    if (view.KeepsAttributesAt(now_ms) && node->attr && S_ISDIR(node->attr->mode)) {
       kept.directories.push_back(inode);
-    } else {
-      kept.others.push_back({.inode = inode, .until_ms = node->view.kept_until_ms()});
+    } else if (view.attributes() != Shown::kNo && view.shown_until_ms() > now_ms) {
+      kept.others.push_back({.inode = inode, .until_ms = view.shown_until_ms()});
     }
   }
   for (const auto& [inode, until_ms] : returning_) {
@@ -311,7 +311,7 @@ void NameCache::GiveBack(std::uint64_t inode) {
   const Node* const node = Find(inode);
   if (node == nullptr) return;
   const bool names = views_.Keeps(node->view);
-  const std::uint64_t until_ms = node->view.kept_until_ms();
+  const std::uint64_t until_ms = node->view.shown_until_ms();
   if (names || until_ms > 0) dropped_.kept.push_back({.inode = inode, .until_ms = until_ms});
   dropped_.names |= names;
   Drop(inode);

@@ -170,23 +170,23 @@ class NameCache {
     kForgetNamesFirst,
     kOnItsWay
   };
-  // `until_ms`: of what was shown last (Show). `waits`: also what could go out at once
-  // does not.
+  // `until_ms`: as Kept. `delayed`: the return does not go out at once, though the kernel has
+  // nothing to be told of.
   struct Recall {
     RecallStep step = RecallStep::kReturn;
     std::uint64_t until_ms = 0;
   };
-  Recall OnRecall(std::uint64_t inode, bool waits = false);
+  Recall OnRecall(std::uint64_t inode, bool delayed = false);
   // The directory is delegated no longer, and its token is to be returned so: after the kernel was
   // told of names where it keeps some of it that may be changing. Never kForgetAttributesFirst.
   RecallStep OnShare(std::uint64_t directory);
-  // Attributes that the kernel may keep until then.
+  // Attributes that were shown, for a second or a moment, and are over by then at the latest.
   struct Kept {
     std::uint64_t inode = 0;
     std::uint64_t until_ms = 0;
   };
-  // No token is held any more. Returns the inodes whose attributes the kernel keeps by now, or of
-  // which it was about to be told, as their tokens were on their way back.
+  // No token is held any more. Returns the inodes whose attributes the kernel may have by now, also
+  // of which it was about to be told, as their tokens were on their way back.
   struct KeptAttributes {
     std::vector<std::uint64_t> directories;
     std::vector<Kept> others;

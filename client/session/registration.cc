@@ -45,9 +45,11 @@ absl::StatusOr<Greeting> SayHello(MdcStream& stream, const HelloFrom& from, std:
   hello.set_map_generation(from.map_generation);
   hello.set_caches_attributes(from.caches_attributes);
   Greeting greeting;
+  v1::ServerFrame received;
   if (!stream.Send(frame)) return absl::UnavailableError("the stream ended before Hello");
-  while (stream.Receive(&greeting.rest)) {
-    auto& replies = *greeting.rest.mutable_replies();
+  while (stream.Receive(&received)) {
+    greeting.rest.mutable_callbacks()->MergeFrom(received.callbacks());
+    auto& replies = *received.mutable_replies();
     for (auto reply = replies.begin(); reply != replies.end(); ++reply) {
       if (reply->id() != kHelloId) continue;
       *active = reply->active();
@@ -62,6 +64,7 @@ absl::StatusOr<Greeting> SayHello(MdcStream& stream, const HelloFrom& from, std:
                                         ", and this client speaks ", ProtocolText(from.protocol)));
       }
       replies.erase(reply);
+      greeting.rest.mutable_replies()->Swap(&replies);
       return greeting;
     }
   }

@@ -33,8 +33,8 @@ struct HelloFrom {
 
 struct Greeting {
   v1::HelloReply hello;
-  // What came along with that answer, as recalls may that a lost stream had left: it is to be
-  // handled before what the stream brings next.
+  // What came before that answer or along with it, as recalls may that a lost stream had left: it
+  // is to be handled before what the stream brings next.
   v1::ServerFrame rest;
 };
 

@@ -68,14 +68,16 @@ absl::StatusOr<Greeting> Greet(std::deque<v1::ServerFrame> frames) {
 
 // A recall that was lost with its stream would be waited for until this host is evicted.
 TEST(RegistrationTest, WhatComesAlongWithTheAnswerIsKept) {
-  v1::ServerFrame frame = Answer();
+  v1::ServerFrame before, frame = Answer();
+  before.add_callbacks()->mutable_recall_attr()->set_inode(99);
   frame.add_callbacks()->mutable_recall_attr()->set_inode(100);
   frame.add_replies()->set_id(3);
-  const auto greeting = Greet({v1::ServerFrame(), std::move(frame), Answer()});
+  const auto greeting = Greet({std::move(before), std::move(frame), Answer()});
   ASSERT_TRUE(greeting.ok()) << greeting.status();
   EXPECT_EQ(greeting->hello.session(), 7u);
-  ASSERT_EQ(greeting->rest.callbacks_size(), 1);
-  EXPECT_EQ(greeting->rest.callbacks(0).recall_attr().inode(), 100u);
+  ASSERT_EQ(greeting->rest.callbacks_size(), 2);
+  EXPECT_EQ(greeting->rest.callbacks(0).recall_attr().inode(), 99u);
+  EXPECT_EQ(greeting->rest.callbacks(1).recall_attr().inode(), 100u);
   ASSERT_EQ(greeting->rest.replies_size(), 1);
   EXPECT_EQ(greeting->rest.replies(0).id(), 3u);
 }

@@ -42,7 +42,7 @@ void SessionImpl::ReceiveUntilLost() {
     MutexLock lock(mutex_);
     stream = link_.stream();  // only this thread replaces it
   }
-  v1::ServerFrame frame = std::exchange(came_along_, {});
+  v1::ServerFrame frame = std::exchange(came_along_, {});  // handled before what is received
   do {
     contact_.NoteHeard(clock_.NowMs());
     for (v1::Reply& reply : *frame.mutable_replies()) HandleReply(reply);

@@ -54,7 +54,7 @@ class EventRouter : public SessionEvents {
   void OnRecallAttr(std::uint64_t inode, bool to_shared) override {
     if (to_shared) return OnShare(inode);
     const bool clearing = clearing_ > 0;
-    const NameCache::Recall recall = names_.OnRecall(inode, /*waits=*/clearing);
+    const NameCache::Recall recall = names_.OnRecall(inode, /*delayed=*/clearing);
     switch (recall.step) {
       case NameCache::RecallStep::kOnItsWay:
         return;
@@ -149,22 +149,24 @@ class EventRouter : public SessionEvents {
   void ReturnWhenTold(NameCache::Dropped dropped) {
     pool_.Run([this, dropped = std::move(dropped), stream = streams_lost_.load()] {
       AwaitCleared();
+      if (stream != streams_lost_) return;  // it cannot be returned, and the kernel was told of all
       ForgetAttributes(dropped.kept);
       if (dropped.names) kernel_names_.Forget();
       Return(dropped.inodes, stream);
     });
   }
 
-  // (The kernel may be just learning of one, from a reply with attributes that it keeps.)
-  void ForgetAttributes(const std::vector<NameCache::Kept>& kept) {
-    std::vector<std::uint64_t> unknown;
-    for (const auto& [inode, until_ms] : kept) {
-      const bool on_its_way = kernel_names_.MayBeOnItsWay(until_ms);
-      if (!forget_attributes_(inode) && on_its_way) unknown.push_back(inode);
+  // Where a reply that the kernel learns of one by may be on its way, it is told again and again:
+  // as soon as it knows the inode, it has taken that reply in.
+  void ForgetAttributes(std::vector<NameCache::Kept> left) {
+    for (std::uint64_t pause_ms = KernelNames::kRetellMs;; pause_ms *= 2) {
+      std::erase_if(left, [this](const NameCache::Kept& kept) {
+        const bool on_its_way = kernel_names_.MayBeOnItsWay(kept.until_ms);
+        return forget_attributes_(kept.inode) || !on_its_way;
+      });
+      if (left.empty()) return;
+      kernel_names_.AwaitReplies(pause_ms);
     }
-    if (unknown.empty()) return;
-    kernel_names_.AwaitReplies();
-    for (const std::uint64_t inode : unknown) forget_attributes_(inode);
   }
 
   // Before the session goes on on another stream, where nobody asks for these tokens any more. (Of

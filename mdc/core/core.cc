@@ -244,7 +244,7 @@ void CoreImpl::OnTick() {
   AdvanceFences();
   ReleaseSome();
   holdings_.lock_queries.Advance(clock_.NowMs());
-  EndLateOpens(clock_.NowMs());
+  EndLateOpens(work_.orphans.EndLateOpens(clock_.NowMs()));
   RecallIdle();
   Reap();
   FreeWaiting();

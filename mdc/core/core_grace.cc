@@ -95,7 +95,8 @@ void CoreImpl::OnGraceOver() {
 }
 
 // A create that was not answered is repeated behind the claims, and its open is made anew only then
-// (Replay): a removal that has waited for this moment would be quicker.
+// (Repeat): a removal that has waited for this moment would be quicker. (So might be an operation
+// that finds no space.)
 void CoreImpl::KeepForRepetitions() {
   std::vector<InodeNumber> made;
   for (const auto& [id, session] : sessions_.all()) {
@@ -106,7 +107,7 @@ void CoreImpl::KeepForRepetitions() {
       if (reply.has_entry() && S_ISREG(attr.mode())) made.push_back(InodeNumber(attr.inode()));
     }
   }
-  KeepForLateOpens(made);
+  KeepForLateOpens(made, /*promised=*/true);
 }
 
 }  // namespace reel::mdc

@@ -152,9 +152,9 @@ class CoreImpl final : public Core {
   // space/core_reap.cc
   // The next steps of removal.
   void Reap();
-  void KeepForLateOpens(const std::vector<InodeNumber>& inodes);
+  void KeepForLateOpens(const std::vector<InodeNumber>& inodes, bool promised = false);
   void KeepForRepetitions();
-  void EndLateOpens(std::uint64_t now_ms);
+  void EndLateOpens(const std::vector<InodeNumber>& inodes);
   // What the orphan holds after this step or operation.
   void NoteOrphanSpace(OpContext& ctx, InodeNumber inode);
   void FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<Reaped>& reaped);

@@ -335,9 +335,10 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
   } else {
     AnswerHello(*session, request, Sequence());
   }
-  // Recalls may have been lost with the old stream. They follow with the next tick, not in one
-  // frame with the answer to Hello: the client has its session set up by then. So does what is
-  // recalled until then: a second answer to one recall could give up what was granted between them.
+  // Recalls may have been lost with the old stream. They follow with the next tick (and may still
+  // leave in one frame with the answer to Hello, which clients from before 2026-12 do not handle).
+  // So does what is recalled until then: a second answer to one recall could give up what was
+  // granted between them.
   work_.resends.Add(session->id);
 }
 

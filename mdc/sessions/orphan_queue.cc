@@ -76,8 +76,8 @@ bool OrphanQueue::FreesSpace(Sequence durable) const {
   return !due_.empty() || under_way_ > 0 || last_commit_ > durable;
 }
 
-void OrphanQueue::BeginLateOpen(InodeNumber inode, std::uint64_t now_ms) {
-  late_opens_.push_back({now_ms + kLateOpenMs, inode});
+void OrphanQueue::BeginLateOpen(InodeNumber inode, std::uint64_t now_ms, bool promised) {
+  late_opens_.push_back({now_ms + kLateOpenMs, inode, promised});
 }
 
 std::vector<InodeNumber> OrphanQueue::EndLateOpens(std::uint64_t now_ms) {
@@ -85,6 +85,15 @@ std::vector<InodeNumber> OrphanQueue::EndLateOpens(std::uint64_t now_ms) {
   for (; !late_opens_.empty() && late_opens_.front().until_ms <= now_ms; late_opens_.pop_front()) {
     ended.push_back(late_opens_.front().inode);
   }
+  return ended;
+}
+
+std::vector<InodeNumber> OrphanQueue::EndLateOpensForSpace() {
+  std::vector<InodeNumber> ended;
+  std::erase_if(late_opens_, [&](const LateOpen& open) {
+    if (!open.promised) ended.push_back(open.inode);
+    return !open.promised;
+  });
   return ended;
 }
 

@@ -93,15 +93,19 @@ class OrphanQueue {
 
   // ---- late opens -------------------------------------------------------------------------------
 
-  // The inode may be opened for kLateOpenMs from now on. It need not be an orphan.
-  void BeginLateOpen(InodeNumber inode, std::uint64_t now_ms);
-  // The inodes whose time is over, each as often as it began.
+  // The inode may be opened for kLateOpenMs from now on. It need not be an orphan. `promised`: that
+  // ends for nobody who needs space.
+  void BeginLateOpen(InodeNumber inode, std::uint64_t now_ms, bool promised);
+  // The inodes whose time is over, each as often as it began; or all that are not promised, as
+  // somebody needs space.
   std::vector<InodeNumber> EndLateOpens(std::uint64_t now_ms);
+  std::vector<InodeNumber> EndLateOpensForSpace();
 
  private:
   struct LateOpen {
     std::uint64_t until_ms;
     InodeNumber inode;
+    bool promised;
   };
 
   struct Held {

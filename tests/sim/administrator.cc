@@ -1,6 +1,7 @@
 #include "tests/sim/administrator.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,23 +59,24 @@ v1::StartJobRequest Align(const VolumeDescriptor& map, const std::string& pool, 
 }
 
 // What leaves the map as it is.
-void MoveWithin(Daemon& daemon, const std::string& pool, Random& random) {
+void MoveWithin(Daemon& daemon, const VolumeDescriptor& map, const std::string& pool,
+                Random& random) {
   switch (random.Below(3)) {
     case 0:
       return daemon.StartJob(JobOf(v1::JOB_DEFRAGMENT));
     case 1:
       return daemon.StartJob(JobOf(v1::JOB_COMPACT));
     default:
-      return daemon.StartJob(Align(daemon.map(), pool, random));
+      return daemon.StartJob(Align(map, pool, random));
   }
 }
 
 // A stripe set is emptied, opened again, and has its share again.
-void Even(Daemon& daemon, Random& random) {
+void Even(Daemon& daemon, const VolumeDescriptor& map, Random& random) {
   v1::StartJobRequest drain = JobOf(v1::JOB_DRAIN);
   switch (random.Below(5)) {
     case 0: {
-      const std::vector<std::string> used = Luns(daemon.map(), true);
+      const std::vector<std::string> used = Luns(map, true);
       if (!used.empty()) drain.set_lun(used[random.Below(used.size())]);
       return daemon.StartJob(drain);
     }
@@ -86,7 +88,7 @@ void Even(Daemon& daemon, Random& random) {
   }
 }
 
-void MoveAny(Daemon& daemon, Random& random) {
+void MoveAny(Daemon& daemon, const VolumeDescriptor& map, Random& random) {
   v1::StartJobRequest restripe = JobOf(v1::JOB_RESTRIPE, kDataPool);
   switch (random.Below(10)) {
     case 0:
@@ -99,11 +101,11 @@ void MoveAny(Daemon& daemon, Random& random) {
     case 4:
     case 5:
     case 6:
-      return daemon.StartJob(Removal(daemon.map(), /*replaced=*/random.Below(8) != 0, random));
+      return daemon.StartJob(Removal(map, /*replaced=*/random.Below(8) != 0, random));
     case 7:
       return ChangeAny(daemon, random);
     default:
-      restripe.set_breadth_bytes(std::uint64_t{daemon.map().block_bytes} << random.Below(5));
+      restripe.set_breadth_bytes(std::uint64_t{map.block_bytes} << random.Below(5));
       return daemon.StartJob(restripe);
   }
 }
@@ -111,13 +113,14 @@ void MoveAny(Daemon& daemon, Random& random) {
 }  // namespace
 
 void Administer(Daemon& daemon, Shape shape, Random& random) {
-  if (!daemon.serves()) return;
+  const std::optional<VolumeDescriptor> map = daemon.map();
+  if (!map) return;
   if (shape == Shape::kOnePool || random.OneIn(4)) {
-    const std::string pool = daemon.map().pools[random.Below(daemon.map().pools.size())].name;
-    return MoveWithin(daemon, pool, random);
+    const std::string& pool = map->pools[random.Below(map->pools.size())].name;
+    return MoveWithin(daemon, *map, pool, random);
   }
-  if (shape == Shape::kTwoSets && !random.OneIn(4)) return Even(daemon, random);
-  MoveAny(daemon, random);
+  if (shape == Shape::kTwoSets && !random.OneIn(4)) return Even(daemon, *map, random);
+  MoveAny(daemon, *map, random);
 }
 
 void StartScrub(Daemon& daemon, Random& random) {

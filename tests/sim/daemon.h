@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,8 +78,11 @@ class Daemon final : public StreamServer {
   bool paused() const { return paused_; }
   // It serves the volume, as far as it knows.
   bool serves() const { return process_ != nullptr && process_->role.server() != nullptr; }
-  // The map that it goes by. REQUIRES: serves().
-  const VolumeDescriptor& map() const { return process_->server->descriptor(); }
+  // The map that it goes by; none: it does not serve the volume, which may end while this looks.
+  std::optional<VolumeDescriptor> map() const {
+    if (!serves()) return std::nullopt;
+    return process_->server->descriptor();
+  }
   // It waits for a LUN, or is about to write to one because a look at its clock allowed that.
   bool Writes() const;
   // A write of its is allowed, and not yet sent.

@@ -54,8 +54,9 @@ class PageCache {
   // to write. One to read keeps those that the client knows to be good.
   void Drop(std::uint64_t inode, std::uint64_t offset_bytes, std::uint64_t length_bytes);
   // Around a truncation: nothing is written back meanwhile, nor then beyond the end. (Behind it
-  // Linux drops all of the file's pages, where the size has changed; so those that were read in
-  // while it was on its way do not stay with the zeros of it.)
+  // Linux drops all of the file's pages, as its programs do here; so those that were read in while
+  // it was on its way do not stay with the zeros of it. Where the size is what Linux took it for,
+  // it makes no zeros, and keeps them: that is not modelled.)
   void HoldBack(std::uint64_t inode);
   void LetGo(std::uint64_t inode, std::uint64_t size_bytes);
 

@@ -22,15 +22,15 @@ constexpr InodeNumber kForSpace(UINT64_MAX);
 // They were removed under the eyes of another host, which may have looked the name up and be about
 // to open what it found: as on one machine, it gets that. (The kernel tries once more after ESTALE,
 // which is not enough where a file is replaced again and again.)
-void CoreImpl::KeepForLateOpens(const std::vector<InodeNumber>& inodes) {
+void CoreImpl::KeepForLateOpens(const std::vector<InodeNumber>& inodes, bool promised) {
   for (const InodeNumber inode : inodes) {
     holdings_.opens.Open(kNobody, inode);
-    work_.orphans.BeginLateOpen(inode, clock_.NowMs());
+    work_.orphans.BeginLateOpen(inode, clock_.NowMs(), promised);
   }
 }
 
-void CoreImpl::EndLateOpens(std::uint64_t now_ms) {
-  for (const InodeNumber inode : work_.orphans.EndLateOpens(now_ms)) {
+void CoreImpl::EndLateOpens(const std::vector<InodeNumber>& inodes) {
+  for (const InodeNumber inode : inodes) {
     if (holdings_.opens.Close(kNobody, inode)) {
       work_.orphans.Queue(inode);
     } else if (holdings_.opens.IsOpen(inode)) {
@@ -120,7 +120,7 @@ bool CoreImpl::AwaitSpace(const PendingRef& op, bool of_quota) {
   if (grace_.on()) return false;
   const std::uint64_t now_ms = clock_.NowMs();
   if (op->space_until_ms == 0) op->space_until_ms = now_ms + kSpaceWaitMs;
-  EndLateOpens(UINT64_MAX);
+  EndLateOpens(work_.orphans.EndLateOpensForSpace());
   // (A quota has it as soon as it is freed, durably or not.)
   const bool comes =
       of_quota ? work_.orphans.FreesSpace(outbox_.queue.durable()) : SpaceComesBack();

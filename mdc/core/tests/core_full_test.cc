@@ -71,6 +71,27 @@ class CoreFullTest : public testing::Test {
   std::uint64_t file_ = 0;
 };
 
+// As CoreRepliesTest has it; who finds no space ends the late opens of other files.
+TEST_F(CoreFullTest, WhoNeedsSpaceDoesNotTakeWhatARepeatedCreateWillOpen) {
+  harness_.hold_syncs_ = true;
+  (void)a_.SendIn(1, Client::CreateOf("made", /*open=*/true));
+  harness_.Run();
+  harness_.Restart();
+  ASSERT_EQ(b_.Resume(), 0);
+  ASSERT_EQ(b_.Reclaim(), 0);
+  BecomesFull(/*commits_wait=*/false);
+  const std::uint64_t growth = b_.SendIn(1, Client::CreateOf("more"));
+  const std::uint64_t removal = b_.SendIn(2, Client::UnlinkOf("made"));
+  ASSERT_EQ(a_.Resume(), 0);
+  ASSERT_EQ(a_.Reclaim(), 0);  // the last one
+  harness_.Pass(100, {&a_, &b_});
+  EXPECT_TRUE(b_.Answered(growth) && b_.Answered(removal));
+  --a_.sequences_[1];
+  const std::uint64_t inode = a_.Create("made", /*open=*/true);
+  harness_.Pass(1000, {&a_, &b_});
+  EXPECT_EQ(a_.Do(Client::GetAttrOf(inode)), 0);  // still open
+}
+
 TEST_F(CoreFullTest, GrowthIsRefusedAndGrantsAreCommitted) {
   BecomesFull(/*commits_wait=*/false);
   EXPECT_EQ(a_.Do(Client::CreateOf("more"), true), ENOSPC);

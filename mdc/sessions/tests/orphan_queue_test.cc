@@ -118,13 +118,21 @@ TEST_F(OrphanQueueTest, SpaceComesBackUntilTheLastStepIsDurable) {
 }
 
 TEST_F(OrphanQueueTest, ALateOpenEndsAfterItsTime) {
-  orphans_.BeginLateOpen(kTwo, 1000);
-  orphans_.BeginLateOpen(kOne, 1001);
+  orphans_.BeginLateOpen(kTwo, 1000, /*promised=*/false);
+  orphans_.BeginLateOpen(kOne, 1001, /*promised=*/false);
   EXPECT_THAT(orphans_.EndLateOpens(1000 + OrphanQueue::kLateOpenMs - 1), IsEmpty());
   EXPECT_THAT(orphans_.EndLateOpens(1000 + OrphanQueue::kLateOpenMs), ElementsAre(kTwo));
-  orphans_.BeginLateOpen(kOne, 1300);
+  orphans_.BeginLateOpen(kOne, 1300, /*promised=*/false);
   EXPECT_THAT(orphans_.EndLateOpens(UINT64_MAX), ElementsAre(kOne, kOne)) << "as often as it began";
   EXPECT_THAT(orphans_.EndLateOpens(UINT64_MAX), IsEmpty());
+}
+
+TEST_F(OrphanQueueTest, APromisedLateOpenEndsForNobodyWhoNeedsSpace) {
+  orphans_.BeginLateOpen(kOne, 1000, /*promised=*/true);
+  orphans_.BeginLateOpen(kTwo, 1000, /*promised=*/false);
+  EXPECT_THAT(orphans_.EndLateOpensForSpace(), ElementsAre(kTwo));
+  EXPECT_THAT(orphans_.EndLateOpensForSpace(), IsEmpty());
+  EXPECT_THAT(orphans_.EndLateOpens(1000 + OrphanQueue::kLateOpenMs), ElementsAre(kOne));
 }
 
 }  // namespace
