@@ -25,12 +25,15 @@ class LiveLink {
     stream_ = std::move(stream);
     handshake_until_ms_ = answer_until_ms;
   }
-  // The Hello was answered; requests do not go yet.
-  void Greeted(std::string address, std::uint64_t epoch) {
+  // The Hello was answered, and this came with it; requests do not go yet.
+  void Greeted(std::string address, std::uint64_t epoch, v1::ServerFrame came_along = {}) {
     address_ = std::move(address);
     epoch_ = epoch;
+    came_along_ = std::move(came_along);
     handshake_until_ms_ = 0;
   }
+  // What is to be handled before anything that the stream brings, once.
+  v1::ServerFrame TakeCameAlong() { return std::exchange(came_along_, {}); }
   void Live() { live_ = true; }
   // No send begins from here on.
   void Lost(std::uint64_t now_ms) {
@@ -71,6 +74,7 @@ class LiveLink {
   std::string address_;  // of the controller that serves us
   std::uint64_t epoch_ = 0;
   std::unique_ptr<MdcStream> stream_;
+  v1::ServerFrame came_along_;
   bool live_ = false;                     // registered on stream_
   bool sending_ = false;                  // one thread is in stream_->Send
   bool gathering_ = false;                // until it sends

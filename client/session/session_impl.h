@@ -153,7 +153,6 @@ class SessionImpl : public Session {
   // Of the receiving thread (and of Begin, before it runs).
   Uuid incarnation_ = Uuid::Random();
   bool evicted_ = false;
-  v1::ServerFrame came_along_;  // with the last answer to Hello
   std::set<std::string> said_refusals_;  // each is logged once, until a session is taken
 
   mutable Mutex mutex_;

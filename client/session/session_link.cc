@@ -38,11 +38,12 @@ void SessionImpl::ReceiverMain() {
 
 void SessionImpl::ReceiveUntilLost() {
   MdcStream* stream;
+  v1::ServerFrame frame;
   {
     MutexLock lock(mutex_);
     stream = link_.stream();  // only this thread replaces it
+    frame = link_.TakeCameAlong();
   }
-  v1::ServerFrame frame = std::exchange(came_along_, {});  // handled before what is received
   do {
     contact_.NoteHeard(clock_.NowMs());
     for (v1::Reply& reply : *frame.mutable_replies()) HandleReply(reply);

@@ -198,7 +198,6 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
     link_.Drop();
     return status;
   }
-  came_along_ = std::move(greeting->rest);
   const bool resumed = session_id() != 0;
   const bool newly_squashed = terms_.Take(*hello);
   if (resumed && newly_squashed) {
@@ -214,7 +213,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
     terms_.SetSession(hello->session());
     phase_.SetShutOut(absl::OkStatus());
     search_.Prefer(address);
-    link_.Greeted(address, hello->epoch());
+    link_.Greeted(address, hello->epoch(), std::move(greeting->rest));
     renewals_.Registered(sent_ms, hello->lease_ms(),
                          (hello->features() & v1::FEATURE_RECALL_WORK) != 0);
     if (!resumed) {
