@@ -1,5 +1,6 @@
 #include "client/names/kernel_names.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace reel::client {
