@@ -56,17 +56,17 @@ def usage_now(cluster, who):
 def until_all_are_refused(cluster, who, pool, loads, limit, unit, kill_at=None):
     """Looks at the usage all the while; kills the active controller when that has come so far."""
     begin(pool, loads)
-    looks, old = 0, None
-    while not all(load.line.done() for load in loads):
+    looked, old = False, None
+    while not (looked and all(load.line.done() for load in loads)):
         used = usage_now(cluster, who)
         if used is None:
             continue
-        looks += 1
+        looked = True
         assert used[unit] <= limit, "the limit was passed"
         if kill_at is not None and old is None and used[unit] >= kill_at:
             old = cluster.active()
             cluster.kill(old)
-    assert looks > 0 and (old is None) == (kill_at is None)
+    assert (old is None) == (kill_at is None)
     assert usage(cluster, who)[unit] <= limit
     if old is not None:
         assert cluster.active() != old
